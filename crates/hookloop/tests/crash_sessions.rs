@@ -46,7 +46,7 @@ const TURNS: &str = r#"[
     {"run": "cat >> ../prompts", "say": "all heard"}
 ]"#;
 
-fn project() -> TestProject {
+fn new_project() -> TestProject {
     let project = project_with(CONFIG);
     project.write_turns(TURNS);
     project.git(&["init", "-q"]);
@@ -127,7 +127,7 @@ fn finish(project: &TestProject, how: &str) -> End {
 
 #[test]
 fn however_often_it_dies_a_session_ends_as_it_would_have() {
-    let project = project();
+    let project = new_project();
     let (_, output) = go_on(&project, None);
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     let expected = end(&project, "undisturbed");
@@ -144,7 +144,7 @@ fn however_often_it_dies_a_session_ends_as_it_would_have() {
 /// A session whose program dies at its step `first`, and if `twice`, one for each step at which the next dies
 /// too. Answers how many of those there were; none if it does not come as far as `first`.
 fn die_at(first: usize, twice: bool, expected: &End) -> Option<usize> {
-    let project = project();
+    let project = new_project();
     if !go_on(&project, Some(first)).0 {
         return None;
     }
@@ -154,7 +154,7 @@ fn die_at(first: usize, twice: bool, expected: &End) -> Option<usize> {
         return Some(0);
     }
     for second in 1.. {
-        let project = project();
+        let project = new_project();
         assert!(go_on(&project, Some(first)).0);
         if !go_on(&project, Some(second)).0 {
             return Some(second - 1);

@@ -108,7 +108,7 @@ hooks:
     let [one, other] = machines(&server, &remote, &config);
     ok(&one, &["task", "add", "Goal", "--id", "t1"]);
     let agent = "command:echo one > file.txt; echo '<promise>COMPLETE</promise>'";
-    let mut dies = command(&one, &["run", "--tasks", "--agent", agent]);
+    let mut dies = one.json_command(&["run", "--tasks", "--agent", agent]);
     let mut dies = dies.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let begun = Instant::now();
     while !there.exists() {

@@ -45,7 +45,7 @@ fn a_directory_of_certificates_is_read() {
     let directory = company.project.beside("certificates");
     std::fs::create_dir(&directory).unwrap();
     std::fs::copy(company.ca_file(), directory.join("company.pem")).unwrap();
-    company.project.set_variable("SSL_CERT_DIR", &directory.display().to_string());
+    company.project.set_variable("SSL_CERT_DIR", directory.display().to_string());
     assert!(send(&company).0, "{:?}", send(&company));
 }
 

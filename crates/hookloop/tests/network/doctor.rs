@@ -55,7 +55,7 @@ fn the_doctor_tries_the_forge_through_the_proxy() {
 fn the_doctor_names_a_proxy_that_is_not_there_or_can_not_be_read() {
     let mut company = Company::new("");
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    company.project.set_variable("HTTPS_PROXY", &format!("http://127.0.0.1:{port}"));
+    company.project.set_variable("HTTPS_PROXY", format!("http://127.0.0.1:{port}"));
     let expected = format!("the proxy http://127.0.0.1:{port} is not reached");
     check(&finding(&company, "forge"), "error", &[&expected, "check HTTPS_PROXY"]);
 

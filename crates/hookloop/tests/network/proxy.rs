@@ -107,7 +107,7 @@ fn a_server_on_this_machine_is_reached_without_the_proxy() {
     project.append_user_config(&format!(
         "notify:\n  - {{name: here, webhook: 'http://{server}/x'}}\n"
     ));
-    project.set_variable("ALL_PROXY", &proxy.url());
+    project.set_variable("ALL_PROXY", proxy.url());
     project.json_values(&["inbox", "test", "here"]);
     assert_eq!(proxy.passed(), Vec::<String>::new());
 }

@@ -15,7 +15,7 @@ const QUICK: &str =
 fn start(project: &TestProject) -> Child {
     let args = ["run", "x", "--name", "first", "--agent", "command:./slow.sh"];
     let child = project.json_command(&args).stdin(Stdio::null()).spawn().unwrap();
-    eventually("the agent begins", SOON, || !read(project, "begun").is_empty());
+    eventually("the agent begins", SOON, || !project.read("begun").is_empty());
     child
 }
 

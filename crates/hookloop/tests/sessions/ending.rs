@@ -19,7 +19,7 @@ const SLOW: &str =
 fn start(project: &TestProject) -> Child {
     let args = ["run", "x", "--agent", "command:./slow.sh"];
     let child = project.json_command(&args).stdin(Stdio::null()).spawn().unwrap();
-    eventually("the agent begins", SOON, || !read(project, "begun").is_empty());
+    eventually("the agent begins", SOON, || !project.read("begun").is_empty());
     child
 }
 
@@ -68,7 +68,7 @@ hooks:
     let project = trusted_project(config, &[("slow.sh", SLOW)]);
     let child = start(&project);
     signal(&child, Signal::INT);
-    eventually("session_end begins", SOON, || !read(&project, "ends").is_empty());
+    eventually("session_end begins", SOON, || !project.read("ends").is_empty());
     signal(&child, Signal::INT);
     let began = Instant::now();
     let output = child.wait_with_output().unwrap();
@@ -203,8 +203,7 @@ hooks:
 #[test]
 fn nothing_of_a_session_runs_untrusted() {
     let project = trusted_project(CONFIG, &[("agent.sh", "#!/bin/sh\ntouch ran\n")]);
-    write(
-        &project,
+    project.write(
         "hookloop.yaml",
         "version: 1\nhooks:\n  session_start:\n    - {command: 'touch pwned'}\n",
     );
@@ -228,7 +227,7 @@ hooks:
     project.write("turns.json", r#"[{"say": "<promise>COMPLETE</promise>"}]"#);
     let args = ["run", "x", "--agent", "scripted:turns.json", "--hook-retries", "0"];
     let mut child = project.json_command(&args).spawn().unwrap();
-    eventually("session_end begins", SOON, || !read(&project, "ends").is_empty());
+    eventually("session_end begins", SOON, || !project.read("ends").is_empty());
     child.kill().unwrap();
     child.wait().unwrap();
     project.write("answer", "41\n");

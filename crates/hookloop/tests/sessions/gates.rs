@@ -42,7 +42,7 @@ hooks:
     assert_eq!(ran.verdicts(), ["block", "block", "pass"]);
     assert!(project.read("prompt-2").contains("3 tests failing: fix auth, db, api"));
     assert!(project.read("prompt-3").contains("1 test failing: fix api validation"));
-    assert!(!read(&project, "prompt-3").contains("fix auth"), "each is told once");
+    assert!(!project.read("prompt-3").contains("fix auth"), "each is told once");
 }
 
 #[test]
@@ -391,13 +391,11 @@ fn asking_git_runs_nothing_that_a_repository_names() {
         let canary = project.root().join("../canary");
         project.write("evil.sh", &format!("#!/bin/sh\ntouch {}\ncat\n", canary.display()));
         for hook in ["post-index-change", "pre-commit", "reference-transaction", "post-checkout"] {
-            write(
-                &project,
+            project.write(
                 &format!("evil/{hook}"),
                 &format!("#!/bin/sh\ntouch {}\n", canary.display()),
             );
-            write(
-                &project,
+            project.write(
                 &format!(".git/hooks/{hook}"),
                 &format!("#!/bin/sh\ntouch {}\n", canary.display()),
             );

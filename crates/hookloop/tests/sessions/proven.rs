@@ -3,7 +3,7 @@
 use hookloop_testkit::{SCRIPTED_AGENT, SessionOutput, TestProject, eventually};
 use serde_json::{Value, json};
 
-use super::{SOON, json as print_json, run_as_it_is, scripted, trusted_project};
+use super::{SOON, run_as_it_is, scripted, trusted_project};
 
 /// Writes a file and claims to be done.
 const WORK: &str =
@@ -170,7 +170,7 @@ fn complete_without_a_gate_that_passed_is_exit_code_6() {
         let ran = honest(&project, WORK, &["--hook-retries", "0", "--at-retry-limit", "accept"]);
         assert_eq!((ran.code, ran.outcome()), (code, "complete"), "{config}: {}", ran.stderr);
         assert_eq!(is_proven(&ran), proven, "{config}");
-        let listed = print_json(&project, &["sessions", "list"]);
+        let listed = project.json(&["sessions", "list"]);
         assert_eq!(listed[0]["proven"], proven, "{config}");
     };
     check(TESTS, 0, true);
@@ -196,11 +196,11 @@ fn a_task_says_whether_its_work_is_proven() {
     let check = |config: &str, code: i32, proven: bool| {
         let project = trusted_project(config, &[]);
         project.write("../turns.json", WORK);
-        print_json(&project, &["task", "add", "x", "--id", "x"]);
+        project.json(&["task", "add", "x", "--id", "x"]);
         let ran = run_as_it_is(&project, &["--tasks", "--agent", "scripted:../turns.json"]);
         assert_eq!(ran.code, code, "{config}: {}", ran.stderr);
         assert_eq!(is_proven(&ran), proven);
-        assert_eq!(print_json(&project, &["task", "show", "x"])["proven"], proven);
+        assert_eq!(project.json(&["task", "show", "x"])["proven"], proven);
     };
     check(TESTS, 0, true);
 }
@@ -208,14 +208,14 @@ fn a_task_says_whether_its_work_is_proven() {
 #[test]
 fn a_task_that_somebody_else_completed_is_not_the_sessions_success() {
     let project = trusted_project("version: 1\n", &[]);
-    print_json(&project, &["task", "add", "x", "--id", "x"]);
+    project.json(&["task", "add", "x", "--id", "x"]);
     let agent = "#!/bin/sh\ncat > /dev/null\ntouch work began\nwhile [ ! -f go ]; do sleep 0.02; done\n\
                  echo '<promise>COMPLETE</promise>'\n";
     project.write("agent.sh", agent);
     let args = ["run", "--tasks", "--agent", "command:./agent.sh"];
     let child = project.json_command(&args).spawn().unwrap();
     eventually("the turn", SOON, || project.root().join("began").exists());
-    print_json(&project, &["task", "complete", "x", "--force"]);
+    project.json(&["task", "complete", "x", "--force"]);
     project.write("go", "");
     let ran = SessionOutput::from(child.wait_with_output().unwrap());
     assert_eq!((ran.code, ran.outcome()), (3, "needs_human"), "{}", ran.stderr);
@@ -278,7 +278,7 @@ fn files_that_hooks_of_an_iteration_write_are_not_the_agents_change() {
             }
             let project = project_with_hook(point, command);
             project.write("../turns.json", CLAIM);
-            print_json(&project, &["task", "add", "x", "--id", "x"]);
+            project.json(&["task", "add", "x", "--id", "x"]);
             let ran = run_as_it_is(&project, &["--tasks", "--agent", "scripted:../turns.json"]);
             assert_eq!(ran.code, 3, "{point}: {command}: {}", ran.stderr);
         }
@@ -363,10 +363,10 @@ fn no_changes_are_fine_if_a_person_or_the_task_type_says_so() {
     let check = |kind: &str, code: i32, state: &str| {
         let project = trusted_project(&config, &[]);
         project.write("../turns.json", CLAIM);
-        print_json(&project, &["task", "add", "x", "--id", "x", "--type", kind]);
+        project.json(&["task", "add", "x", "--id", "x", "--type", kind]);
         let ran = run_as_it_is(&project, &["--tasks", "--agent", "scripted:../turns.json"]);
         assert_eq!(ran.code, code, "{kind}: {}", ran.stderr);
-        assert_eq!(print_json(&project, &["task", "show", "x"])["state"], state);
+        assert_eq!(project.json(&["task", "show", "x"])["state"], state);
     };
     check("question", 0, "completed");
     check("fix", 3, "blocked");
@@ -413,14 +413,14 @@ const TWO_TASKS: [&[&str]; 2] = [
 /// Runs two tasks, the second of which depends on the first; answers the states that they are in.
 fn two_tasks(project: &TestProject) -> (i32, [String; 2]) {
     for add in TWO_TASKS {
-        print_json(project, add);
+        project.json(add);
     }
     let agent = "#!/bin/sh\ncat > /dev/null\necho work >> work-$HOOKLOOP_TASK_ID\n\
                  echo '<promise>COMPLETE</promise>'\n";
     project.write("agent.sh", agent);
     let ran = run_as_it_is(project, &["--tasks", "--agent", "command:./agent.sh"]);
     let state =
-        |id: &str| print_json(project, &["task", "show", id])["state"].as_str().unwrap().to_owned();
+        |id: &str| project.json(&["task", "show", id])["state"].as_str().unwrap().to_owned();
     (ran.code, ["first", "second"].map(state))
 }
 
@@ -436,15 +436,15 @@ fn a_task_without_proof_does_not_release_its_dependents() {
     let (code, states) = two_tasks(&project);
     assert_eq!((code, states[0].as_str()), (3, "blocked"));
     assert_ne!(states[1], "completed");
-    let shown = print_json(&project, &["task", "show", "first"]);
+    let shown = project.json(&["task", "show", "first"]);
     let reason = shown["blocked"]["reason"].as_str().unwrap();
     assert!(reason.starts_with("completed without proof"), "{reason}");
     assert!(reason.contains("hookloop task complete first"), "{reason}");
     // A person's word releases the dependent, and proves nothing.
-    print_json(&project, &["task", "unblock", "first"]);
-    print_json(&project, &["task", "complete", "first"]);
-    assert_eq!(print_json(&project, &["task", "show", "first"])["proven"], false);
-    assert_eq!(print_json(&project, &["task", "show", "second"])["open_dependencies"], 0);
+    project.json(&["task", "unblock", "first"]);
+    project.json(&["task", "complete", "first"]);
+    assert_eq!(project.json(&["task", "show", "first"])["proven"], false);
+    assert_eq!(project.json(&["task", "show", "second"])["open_dependencies"], 0);
 }
 
 #[test]
@@ -484,7 +484,7 @@ fn a_project_with_a_stop_hook_is_not_told_to_add_one() {
         let project = trusted_project(config, &[]);
         own_file(&project, "version: 1\n");
         assert_eq!(two_tasks(&project).0, 3);
-        let blocked = print_json(&project, &["task", "show", "first"])["blocked"].to_string();
+        let blocked = project.json(&["task", "show", "first"])["blocked"].to_string();
         assert!(blocked.contains("let one of its gates run and pass"), "{blocked}");
         assert!(!blocked.contains("add a `stop` hook"), "{blocked}");
     }

@@ -31,7 +31,7 @@ fn project() -> TestProject {
 fn start(project: &TestProject) -> Child {
     let args = ["run", "x", "--agent", "command:./agent.sh", "--hook-retries", "1"];
     let child = project.json_command(&args).stdin(Stdio::null()).spawn().unwrap();
-    eventually("the agent begins", SOON, || !read(project, "begun").is_empty());
+    eventually("the agent begins", SOON, || !project.read("begun").is_empty());
     child
 }
 
@@ -98,7 +98,7 @@ fn scripts_that_a_resume_agreed_to_are_kept_in_turn() {
     std::fs::remove_file(project.root().join("begun")).unwrap();
     let args = ["resume", "--with-changed-hooks"];
     let child = project.json_command(&args).stdin(Stdio::null()).spawn().unwrap();
-    eventually("the agent begins", SOON, || !read(&project, "begun").is_empty());
+    eventually("the agent begins", SOON, || !project.read("begun").is_empty());
     project.write("gate.sh", GREEN);
     trust(&project);
     kill(child);

@@ -209,7 +209,7 @@ fi
     assert_eq!(made.len(), 1, "{}", ran.stderr);
     assert_eq!(made[0]["data"]["agentContext"]["milestone"], "halfway");
     assert_eq!(ran.count("output_piped"), 0, "a reason is not a prompt");
-    assert!(!read(&project, "prompt-2").contains("halfway"));
+    assert!(!project.read("prompt-2").contains("halfway"));
     assert!(project.read("prompt-3").contains("halfway"));
 }
 

@@ -16,10 +16,10 @@ const SMALL: usize = 10;
 fn a_small_project_does_not_wait_for_a_large_one() {
     let large = project_with("version: 1\n");
     // Of the same user.
-    let small = large.project().with_file_name("small");
+    let small = large.root().with_file_name("small");
     fs::create_dir(&small).unwrap();
     fs::write(small.join("hookloop.yaml"), "version: 1\n").unwrap();
-    for (directory, count) in [(large.project(), LARGE), (small.clone(), SMALL)] {
+    for (directory, count) in [(large.root(), LARGE), (small.clone(), SMALL)] {
         let task = |number| json!({ "id": format!("t{number}"), "goal": "g" }).to_string();
         let tasks: Vec<String> = (0..count).map(task).collect();
         let file = directory.join("tasks.jsonl");
@@ -27,9 +27,8 @@ fn a_small_project_does_not_wait_for_a_large_one() {
         let (directory, file) = (directory.to_str().unwrap(), file.to_str().unwrap());
         large.json(&["-C", directory, "task", "import", file]);
     }
-    let mut command = large.command(&["worker", "--jobs", "2", "--agent", AGENT]);
-    command.arg(large.project()).arg(&small);
-    command.env("PATH", std::env::var_os("PATH").unwrap());
+    let mut command = large.json_command(&["worker", "--jobs", "2", "--agent", AGENT]);
+    command.arg(large.root()).arg(&small);
     let mut working = Working::start(command);
     let (mut done, mut taken) = (0, 0);
     while done < SMALL {

@@ -243,6 +243,18 @@ impl<O: SessionObserver> LiveWorld<'_, O> {
         }
     }
 
+    /// Returns the branch of the worktree, else the branch that the task was submitted with.
+    fn branch_of(&self, task: Option<&Task>) -> String {
+        if let Some(worktree) = &self.worktree {
+            return worktree.branch.clone();
+        }
+        let Some(task) = task else { return String::new() };
+        let found = self.project.read(|view| view.delivery(&task.id));
+        let submitted =
+            known(found, "the submission is unknown").and_then(|found| found.submission);
+        submitted.map_or_else(String::new, |submission| submission.branch)
+    }
+
     /// Checks the directory in which hooks are about to run.
     fn check_current_place(&self) -> Result<(), PlaceDamage> {
         self.current_place().check(self.is_held)
@@ -379,24 +391,13 @@ impl<O: SessionObserver> SessionWorld for LiveWorld<'_, O> {
         let session = SessionContext { call, transcript, root, trace_parent };
         let worktree = self.worktree.as_ref();
         let project = self.project;
-        let submitted = match (worktree, call.task) {
-            (None, Some(task)) => {
-                known(project.read(|view| view.delivery(&task.id)), "the submission is unknown")
-            }
-            _ => None,
-        };
-        let submitted = submitted.and_then(|delivery| delivery.submission);
-        let branch = match worktree {
-            Some(worktree) => worktree.branch.as_str(),
-            None => submitted.as_ref().map_or("", |submission| submission.branch.as_str()),
-        };
+        let branch = self.branch_of(call.task);
+        let branch = branch.as_str();
         let left = Some(call.session.left());
         let shop = self.shop.as_ref();
         let bench = shop.map(|shop| DeliveryContext { project, shop, worktree, branch, left });
         let builtins = StepsInContext { steps: self.steps, runner: &self.place, bench };
         let occasion = HookContext {
-            point: call.point,
-            event: None,
             task: call.task,
             session: Some(&session),
             cancel: Some(cancel),
@@ -404,8 +405,8 @@ impl<O: SessionObserver> SessionWorld for LiveWorld<'_, O> {
             changes: changes.as_deref(),
             branches: bench.map(|bench| (bench.branch, bench.shop.base())),
             delivery: call.delivery,
-            reaction: None,
             board: Some(&self.board),
+            ..HookContext::at(call.point)
         };
         let (onlooker, board) = (&mut self.onlooker, &self.board);
         let mut ended = |run: &HookRun| {

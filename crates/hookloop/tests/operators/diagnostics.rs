@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use crate::cli::{Project, Run};
+use crate::cli::{ProgramOutput, Project};
 use crate::operators::{RUN, project, to};
 
 /// The limit of the file, as the documentation has it.
@@ -19,7 +19,7 @@ fn with_hidden_failure() -> Project {
     project
 }
 
-fn add(project: &Project, options: &[&str], variables: &[(&str, &str)]) -> Run {
+fn add(project: &Project, options: &[&str], variables: &[(&str, &str)]) -> ProgramOutput {
     let mut command = project.hookloop(&[&["task", "add", "Goal"], options].concat());
     command.envs(variables.iter().copied()).output().unwrap().into()
 }
@@ -48,7 +48,7 @@ fn a_hidden_failure_is_shown_on_request_alone() {
 }
 
 /// The answer has the task's id alone, with diagnostics or without.
-fn silent_answer(run: &Run) -> String {
+fn silent_answer(run: &ProgramOutput) -> String {
     let lines: Vec<&str> = run.stdout.lines().collect();
     assert_eq!(lines.len(), 1, "{run:?}");
     run.stdout.clone()
@@ -88,7 +88,7 @@ fn secrets_and_control_characters_stay_out() {
     let mut first = project.hookloop(&["task", "add", "Goal", "--json"]);
     assert!(first.envs(own).output().unwrap().status.success());
     let mut status = project.hookloop(&["status", "--json"]);
-    let status: Run = status.envs(own).output().unwrap().into();
+    let status: ProgramOutput = status.envs(own).output().unwrap().into();
     let status: serde_json::Value = serde_json::from_str(&status.stdout).unwrap();
     let record = PathBuf::from(status["state"].as_str().unwrap()).join("hookloop.head");
     fs::remove_file(&record).unwrap();
@@ -152,10 +152,10 @@ fn quiet_leaves_errors_alone() {
     let project = project();
     // Nobody listens there.
     let gone = "http://127.0.0.1:9";
-    let told: Run = to(&project, gone, &RUN).output().unwrap().into();
+    let told: ProgramOutput = to(&project, gone, &RUN).output().unwrap().into();
     assert!(told.code == 0 && told.stderr.starts_with("warning: "), "{told:?}");
     let mut quiet = to(&project, gone, &[&["-q"], &RUN[..]].concat());
-    let quiet: Run = quiet.env("HOOKLOOP_LOG", "debug").output().unwrap().into();
+    let quiet: ProgramOutput = quiet.env("HOOKLOOP_LOG", "debug").output().unwrap().into();
     assert_eq!((quiet.code, quiet.stderr.as_str()), (0, ""));
     let failed = project.run(&["task", "show", "nope", "--quiet"]);
     assert!(failed.code == 1 && failed.stderr.starts_with("error: "), "{failed:?}");

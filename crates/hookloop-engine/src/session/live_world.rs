@@ -373,11 +373,12 @@ impl<O: SessionObserver> SessionWorld for LiveWorld<'_, O> {
             return hooks.iter().map(unable).collect();
         }
         // A process that resumes the session after the submission has not entered a worktree yet.
-        if call.session.plan.delivers && matches!(call.point, Point::AfterSubmit) {
-            // A hook that needs the delivery context reports that it is missing.
-            if let Err(error) = self.shop() {
-                tracing::warn!(error = error.reason(), "hooks have no delivery context");
-            }
+        // A hook that needs the delivery context reports that it is missing.
+        if call.session.plan.delivers
+            && matches!(call.point, Point::AfterSubmit)
+            && let Err(error) = self.shop()
+        {
+            tracing::warn!(error = error.reason(), "hooks have no delivery context");
         }
         let trace_parent = self.trace_parent(call.id, |timeline, names| {
             Some(names.part(timeline.part_at(call.point)))

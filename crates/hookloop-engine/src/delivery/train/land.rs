@@ -156,10 +156,11 @@ impl MergeTrain<'_> {
     pub(super) fn clean_up(&self, car: &TrainEntry) {
         let repo = &self.shop.repo;
         crash::point("clean up");
-        if self.shop.rules.delete_branch && repo.target().remote.is_some() {
-            if let Err(error) = repo.delete_remote(&car.submission.branch, &car.head) {
-                tracing::warn!(branch = car.submission.branch, %error, "a remote branch is not deleted");
-            }
+        if self.shop.rules.delete_branch
+            && repo.target().remote.is_some()
+            && let Err(error) = repo.delete_remote(&car.submission.branch, &car.head)
+        {
+            tracing::warn!(branch = car.submission.branch, %error, "a remote branch is not deleted");
         }
         let branch = match self.shop.rules.delete_branch {
             true => BranchFate::Deleted,

@@ -398,10 +398,8 @@ impl NowWriter {
 impl Drop for NowWriter {
     fn drop(&mut self) {
         self.board.change(|state| state.is_over = true);
-        if let Some(thread) = self.thread.take() {
-            if thread.join().is_err() {
-                tracing::warn!("the thread that shows the session's step panicked");
-            }
+        if self.thread.take().is_some_and(|thread| thread.join().is_err()) {
+            tracing::warn!("the thread that shows the session's step panicked");
         }
         forget(&self.directory);
     }

@@ -18,7 +18,7 @@ use crate::entries::limits::LimitEntries;
 use crate::entries::secrets::{SecretEntries, SecretEntry, book};
 use crate::entries::telemetry::TelemetryOrder;
 use crate::entries::values::Located;
-use crate::limits::LimitSettings as EffectiveLimits;
+use crate::limits::LimitSettings;
 use crate::located::{FileLine, PolicyValue};
 use crate::patterns::glob;
 use crate::policy::{KINDS, PREFIX, PolicyContent, PolicyFile, PolicySet};
@@ -84,6 +84,7 @@ enum RepositoryHooks {
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields)]
 #[expect(dead_code, reason = "for the schema")]
+#[schemars(rename = "Gates")]
 struct PolicyGates {
     stop: Option<Vec<HookForm>>,
     before_submit: Option<Vec<HookForm>>,
@@ -132,7 +133,7 @@ fn parse(text: &str, path: &Path, number: usize) -> Result<PolicyContent, Config
     repositories.iter().try_for_each(check_pattern)?;
     agents.iter().try_for_each(check_agent)?;
     file.trust.iter().try_for_each(check_digest)?;
-    let limits = file.limits.over(EffectiveLimits::boundless())?;
+    let limits = file.limits.over(LimitSettings::boundless())?;
     let places: LimitPlaces = from_yaml(text)?;
     let limit_line = |(name, limit): (String, Spanned<Value>)| {
         let value = limit.value.as_str().map_or_else(|| limit.value.to_string(), str::to_owned);

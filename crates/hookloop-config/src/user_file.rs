@@ -20,7 +20,7 @@ use crate::entries::network::NetworkEntry;
 use crate::entries::secrets::{SecretEntries, SecretEntry, book};
 use crate::entries::telemetry::TelemetryEntry;
 use crate::entries::{agents, notify};
-use crate::limits::LimitSettings as EffectiveLimits;
+use crate::limits::LimitSettings;
 use crate::policy::PolicySet;
 use crate::repository::RepositorySource;
 use crate::user::{BadStoreName, ProjectHome, ProjectRules, StoreName, UserConfig};
@@ -270,7 +270,7 @@ fn parse(text: &str, path: &Path) -> Result<UserConfig, ConfigComplaint> {
     Ok(UserConfig {
         path: PathBuf::new(),
         hooks: own_hooks(file.hooks)?,
-        limits: file.limits.over(EffectiveLimits::default())?,
+        limits: file.limits.over(LimitSettings::default())?,
         agents: agents::read(file.agents, HookSource::User)?,
         agent: file.agent,
         at_retry_limit: file.session.at_retry_limit(),

@@ -6,7 +6,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::hook_protocol::{HookOutcome, HookStatus, HookVerdict as RunVerdict};
+use crate::hook_protocol::{HookOutcome, HookStatus, HookVerdict};
 use crate::payload::verdict::JointVerdict;
 
 /// A run of a gate.
@@ -62,7 +62,7 @@ impl GatesVerdict {
 pub fn verdict(runs: &[GateRun<'_>]) -> GatesVerdict {
     let results: Vec<GateResult> = runs.iter().map(|run| result_of(run, runs)).collect();
     let escalated = runs.iter().find_map(|run| match &run.outcome.verdict {
-        RunVerdict::Escalate { reason } => Some(reason.clone()),
+        HookVerdict::Escalate { reason } => Some(reason.clone()),
         _ => None,
     });
     let verdict = if let Some(reason) = escalated {
@@ -78,12 +78,12 @@ pub fn verdict(runs: &[GateRun<'_>]) -> GatesVerdict {
 
 fn result_of(run: &GateRun<'_>, all: &[GateRun<'_>]) -> GateResult {
     match (&run.outcome.verdict, run.outcome.status) {
-        (RunVerdict::Pass, HookStatus::Passed) => GateResult::Passed,
-        (RunVerdict::Pass, HookStatus::Skipped) => GateResult::Skipped,
-        (RunVerdict::Pass, _) => GateResult::Failed,
-        (RunVerdict::Escalate { .. }, _) => GateResult::Blocked,
-        (RunVerdict::Block { .. }, _) if is_excused(run, all) => GateResult::Failed,
-        (RunVerdict::Block { .. }, _) => GateResult::Blocked,
+        (HookVerdict::Pass, HookStatus::Passed) => GateResult::Passed,
+        (HookVerdict::Pass, HookStatus::Skipped) => GateResult::Skipped,
+        (HookVerdict::Pass, _) => GateResult::Failed,
+        (HookVerdict::Escalate { .. }, _) => GateResult::Blocked,
+        (HookVerdict::Block { .. }, _) if is_excused(run, all) => GateResult::Failed,
+        (HookVerdict::Block { .. }, _) => GateResult::Blocked,
     }
 }
 
@@ -91,7 +91,7 @@ fn result_of(run: &GateRun<'_>, all: &[GateRun<'_>]) -> GateResult {
 fn is_excused(run: &GateRun<'_>, all: &[GateRun<'_>]) -> bool {
     let has_passed = |other: &GateRun<'_>| {
         other.any_of == run.any_of
-            && other.outcome.verdict == RunVerdict::Pass
+            && other.outcome.verdict == HookVerdict::Pass
             && other.outcome.status == HookStatus::Passed
     };
     run.any_of.is_some() && all.iter().any(has_passed)
@@ -103,14 +103,14 @@ mod tests {
 
     fn outcome(word: &str) -> HookOutcome {
         let of = |status, verdict| HookOutcome { verdict, ..HookOutcome::of(status) };
-        let block = || RunVerdict::Block { feedback: "no".to_owned() };
+        let block = || HookVerdict::Block { feedback: "no".to_owned() };
         match word {
-            "passes" => of(HookStatus::Passed, RunVerdict::Pass),
-            "skips" => of(HookStatus::Skipped, RunVerdict::Pass),
-            "fails open" => of(HookStatus::Failed, RunVerdict::Pass),
+            "passes" => of(HookStatus::Passed, HookVerdict::Pass),
+            "skips" => of(HookStatus::Skipped, HookVerdict::Pass),
+            "fails open" => of(HookStatus::Failed, HookVerdict::Pass),
             "times out" => of(HookStatus::TimedOut, block()),
             "blocks" => of(HookStatus::Blocked, block()),
-            "asks" => of(HookStatus::Blocked, RunVerdict::Escalate { reason: "look".to_owned() }),
+            "asks" => of(HookStatus::Blocked, HookVerdict::Escalate { reason: "look".to_owned() }),
             other => panic!("{other}"),
         }
     }

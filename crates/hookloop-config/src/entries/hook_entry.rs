@@ -117,12 +117,14 @@ pub(crate) struct LimitsEntry {
 
 #[derive(Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
+#[schemars(rename = "Network")]
 pub(crate) enum NetworkForm {
     None,
 }
 
 #[derive(Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
+#[schemars(rename = "Failure")]
 pub(crate) enum FailureEntry {
     Open,
     Closed,

@@ -11,11 +11,12 @@ use serde::Deserialize;
 use serde_saphyr::Location;
 
 use super::values::{DollarAmount, Located, TimeText, length};
-use crate::limits::LimitSettings as RuleLimits;
+use crate::limits::LimitSettings;
 use crate::yaml::ConfigComplaint;
 
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "Limits")]
 pub(crate) struct LimitEntries {
     #[serde(default)]
     pub(crate) cascade: CascadeEntry,
@@ -111,7 +112,7 @@ impl LimitEntries {
     }
 
     /// Returns these limits, with those of `others` where none is set.
-    pub(crate) fn over(self, others: RuleLimits) -> Result<RuleLimits, ConfigComplaint> {
+    pub(crate) fn over(self, others: LimitSettings) -> Result<LimitSettings, ConfigComplaint> {
         let time = |time: Option<Located<TimeText>>, other: u64| match time {
             Some(Located { value, at }) => length(value, at),
             None => Ok(other),
@@ -157,13 +158,14 @@ impl LimitEntries {
             fan_out: self.cascade.fan_out.unwrap_or(others.cascade.fan_out),
             total: self.cascade.total.unwrap_or(others.cascade.total),
         };
-        Ok(RuleLimits { cascade, session, purse })
+        Ok(LimitSettings { cascade, session, purse })
     }
 }
 
 /// How far hooks may set off hooks.
 #[derive(Clone, Copy, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "Cascade")]
 pub(crate) struct CascadeEntry {
     /// Hooks that follow hooks.
     pub(crate) depth: Option<u32>,

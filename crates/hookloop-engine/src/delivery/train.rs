@@ -43,7 +43,7 @@ use hookloop_store::view::WaitingSubmission;
 use serde_json::Value;
 
 use super::step_outcome::{DeliveryHooks, StepOutcome};
-use crate::command_outcome::CommandOutcome as CommandDone;
+use crate::command_outcome::CommandOutcome;
 use crate::delivery_context::{
     DeliveryContext, DeliveryTools, StepsInContext, commit, message, title,
 };
@@ -458,7 +458,7 @@ impl<'t> MergeTrain<'t> {
         let id = car.task.id.clone();
         let command = Command::CompleteTask { id, outcome, fence: Fence::None };
         self.project.carry_out(&command)?;
-        self.project.settle_reactions(&mut CommandDone::default())?;
+        self.project.settle_reactions(&mut CommandOutcome::default())?;
         self.clean_up(car);
         self.arrive(car, MergeResult::Merged { commit: merged.to_string() });
         Ok(())
@@ -498,7 +498,7 @@ impl<'t> MergeTrain<'t> {
         let returned =
             TaskReturned { head, by: by.clone(), reason: reason.clone(), is_by_person: false };
         self.project.carry_out(&Command::ReturnTask { id: car.task.id.clone(), returned })?;
-        self.project.settle_reactions(&mut CommandDone::default())?;
+        self.project.settle_reactions(&mut CommandOutcome::default())?;
         self.arrive(car, MergeResult::Returned { by, reason });
         Ok(())
     }
@@ -508,7 +508,7 @@ impl<'t> MergeTrain<'t> {
         let obstacle = TaskObstacle { reason: reason.clone(), required_knowledge: None };
         let id = car.task.id.clone();
         self.project.carry_out(&Command::BlockTask { id, obstacle, fence: Fence::None })?;
-        self.project.settle_reactions(&mut CommandDone::default())?;
+        self.project.settle_reactions(&mut CommandOutcome::default())?;
         self.arrive(car, MergeResult::Blocked { reason });
         Ok(())
     }

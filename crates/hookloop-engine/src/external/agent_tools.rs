@@ -18,10 +18,10 @@ use hookloop_core::refusal::Refusal;
 use hookloop_core::remark::{StopHook, TaskCheckpointed, TaskNoted, TaskRemark};
 use hookloop_core::session::plan::GUEST;
 use hookloop_core::session::{
-    PipedOutput, Receipt, SessionLimits, SessionOutcome as Ended, SessionPhase, SessionWork,
-    StopWhen, TaskTaken, TurnKind,
+    PipedOutput, Receipt, SessionLimits, SessionOutcome, SessionPhase, SessionWork, StopWhen,
+    TaskTaken, TurnKind,
 };
-use hookloop_core::task::{Task, TaskObstacle as Why, TaskOutcome, TaskSpec, TaskState};
+use hookloop_core::task::{Task, TaskObstacle, TaskOutcome, TaskSpec, TaskState};
 use hookloop_store::view::{SessionRow, TaskAnnotation, TaskFilter};
 use serde_json::{Map, Value, json};
 
@@ -433,7 +433,7 @@ impl AgentTools {
             self.check_undelivered(task)?;
         }
         let reason = reason.unwrap_or_else(|| "an agent says that it can't go on".to_owned());
-        let obstacle = Why { reason, required_knowledge: None };
+        let obstacle = TaskObstacle { reason, required_knowledge: None };
         self.execute(&Command::BlockTask { id: task.id.clone(), obstacle, fence: Fence::None })
     }
 
@@ -644,10 +644,10 @@ fn over() -> DeskError {
     refused("over", message, "call iteration_validate to see what it came to")
 }
 
-fn ended(outcome: &Ended) -> DeskError {
+fn ended(outcome: &SessionOutcome) -> DeskError {
     let what = match outcome {
-        Ended::NeedsHuman { reason } => format!("a human is needed: {reason}"),
-        Ended::Limit { limit } => format!("a limit was reached: {}", limit.name()),
+        SessionOutcome::NeedsHuman { reason } => format!("a human is needed: {reason}"),
+        SessionOutcome::Limit { limit } => format!("a limit was reached: {}", limit.name()),
         outcome => outcome.name().to_owned(),
     };
     let next = "stop working on it, and say why; a person decides how it goes on";

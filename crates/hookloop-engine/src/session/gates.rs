@@ -9,7 +9,7 @@ use hookloop_core::excerpt::first_names;
 use hookloop_core::feedback::{CheckChanges, GateOutput, feedback};
 use hookloop_core::gates::{self, GateResult, GateRun, GatesVerdict};
 use hookloop_core::hook::{Hook, HookHandler};
-use hookloop_core::hook_protocol::{HookStatus, HookVerdict as Said, SKIP};
+use hookloop_core::hook_protocol::{HookStatus, HookVerdict, SKIP};
 use hookloop_core::options::PipeOutput;
 use hookloop_core::point::Point;
 use hookloop_core::promise::{self, NearMiss, Promise};
@@ -204,17 +204,17 @@ impl<W: SessionWorld> SessionDriver<'_, W> {
         let reason = run.outcome.reason.clone();
         let why = |usual: &str| reason.clone().unwrap_or_else(|| usual.to_owned());
         let said = match (&run.outcome.status, &run.outcome.verdict) {
-            (_, Said::Escalate { reason }) => {
+            (_, HookVerdict::Escalate { reason }) => {
                 stop::StopVote::new(StopDecision::Escalate, reason.clone())
             }
             // A skip that the hook's definition does not allow is no permission to complete.
-            (HookStatus::Passed, Said::Pass) if run.outcome.ignored.contains(&SKIP) => {
+            (HookStatus::Passed, HookVerdict::Pass) if run.outcome.ignored.contains(&SKIP) => {
                 stop::StopVote::new(StopDecision::Continue, why("it had nothing to say"))
             }
-            (HookStatus::Passed, Said::Pass) => {
+            (HookStatus::Passed, HookVerdict::Pass) => {
                 stop::StopVote::new(StopDecision::Complete, why("it says so"))
             }
-            (HookStatus::Blocked, Said::Block { feedback }) => {
+            (HookStatus::Blocked, HookVerdict::Block { feedback }) => {
                 // A hook that blocks by its exit code has printed the reason, which is data.
                 let is_told = run.ran.as_ref().is_some_and(|ran| ran.exit_code == Some(2));
                 let next_prompt = run.outcome.next_prompt.clone();
@@ -449,7 +449,7 @@ impl<W: SessionWorld> SessionDriver<'_, W> {
         let asks = |hook: &&Hook| hook.options.pipe_output != PipeOutput::Never;
         for hook in gates.iter().filter(asks) {
             let is_own =
-                |run: &&HookRun| run.hook == hook.name && run.outcome.verdict == Said::Pass;
+                |run: &&HookRun| run.hook == hook.name && run.outcome.verdict == HookVerdict::Pass;
             let Some(run) = runs.iter().find(is_own) else { continue };
             if let Some(text) = piped(hook, run) {
                 let status = run.outcome.status;
@@ -545,7 +545,7 @@ impl<W: SessionWorld> SessionDriver<'_, W> {
             };
             let before = before.as_ref().map(own);
             let said = match &run.outcome.verdict {
-                Said::Block { feedback } => feedback.as_str(),
+                HookVerdict::Block { feedback } => feedback.as_str(),
                 _ => "",
             };
             let output = if run.printed.trim().is_empty() {

@@ -10,7 +10,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use hookloop_config::paths::SESSIONS as DIRECTORY;
+use hookloop_config::paths::SESSIONS;
 use hookloop_core::id::SessionId;
 use hookloop_hooks::exec_context::ExecContext;
 use hookloop_hooks::runner::HookRunner;
@@ -110,7 +110,7 @@ pub(super) fn be_here(directory: &Path, run: u32) {
 }
 
 pub(crate) fn directory(runner: &ExecContext, id: &SessionId) -> PathBuf {
-    runner.state().join(DIRECTORY).join(id.as_str())
+    runner.state().join(SESSIONS).join(id.as_str())
 }
 
 /// Locks the session's directory. Returns none if another process holds the lock.
@@ -167,7 +167,7 @@ fn is_gone(holder: &str) -> bool {
 
 /// Deletes the directories of the oldest ended sessions beyond [`KEPT_MAX`].
 pub(super) fn tidy(runner: &HookRunner) {
-    let Ok(entries) = fs::read_dir(runner.state().join(DIRECTORY)) else { return };
+    let Ok(entries) = fs::read_dir(runner.state().join(SESSIONS)) else { return };
     let modified = |entry: &fs::DirEntry| entry.metadata().and_then(|data| data.modified()).ok();
     let mut all: Vec<_> =
         entries.flatten().filter_map(|entry| Some((modified(&entry)?, entry.path()))).collect();

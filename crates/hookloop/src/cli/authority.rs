@@ -3,7 +3,7 @@
 //! The check runs before a command does anything, so a refusal does not reveal whether a name exists. The engine checks
 //! again at the decision.
 
-use hookloop_core::authority::ControlledAction as Action;
+use hookloop_core::authority::ControlledAction;
 
 use super::{
     Cli, TopCommand, agents, fleet, hooks, import, inbox, nats, schedule, sessions, task, worktrees,
@@ -11,30 +11,32 @@ use super::{
 
 impl Cli {
     /// The decisions that this command line takes, if it takes any.
-    pub(super) fn controlled(&self) -> impl Iterator<Item = Action> {
-        let trust = self.global.trust.is_some().then_some(Action::TrustHooks);
+    pub(super) fn controlled(&self) -> impl Iterator<Item = ControlledAction> {
+        let trust = self.global.trust.is_some().then_some(ControlledAction::TrustHooks);
         trust.into_iter().chain(self.command.controlled())
     }
 }
 
 impl TopCommand {
-    fn controlled(&self) -> Option<Action> {
+    fn controlled(&self) -> Option<ControlledAction> {
         match self {
             // Init trusts nothing and runs nothing for an agent; the demo has its own project and state.
             TopCommand::Init(_) | TopCommand::Demo(_) => None,
-            TopCommand::Run(_) => Some(Action::StartSession),
+            TopCommand::Run(_) => Some(ControlledAction::StartSession),
             TopCommand::Resume(args) => Some(args.controlled()),
-            TopCommand::Pause(_) => Some(Action::PauseSession),
-            TopCommand::Stop(_) => Some(Action::StopSession),
-            TopCommand::Message(_) => Some(Action::MessageAgent),
-            TopCommand::Merge(_) => Some(Action::MergeWork),
-            TopCommand::Worker(_) => Some(Action::StartWorker),
-            TopCommand::Serve(_) => Some(Action::ServeDashboard),
-            TopCommand::Dispatch(_) => Some(Action::DispatchReactions),
-            TopCommand::Rebuild(_) => Some(Action::RebuildView),
-            TopCommand::Verify(args) => args.accepts().then_some(Action::RebuildView),
-            TopCommand::Install(args) => args.changes_settings().then_some(Action::InstallHooks),
-            TopCommand::Uninstall(_) => Some(Action::InstallHooks),
+            TopCommand::Pause(_) => Some(ControlledAction::PauseSession),
+            TopCommand::Stop(_) => Some(ControlledAction::StopSession),
+            TopCommand::Message(_) => Some(ControlledAction::MessageAgent),
+            TopCommand::Merge(_) => Some(ControlledAction::MergeWork),
+            TopCommand::Worker(_) => Some(ControlledAction::StartWorker),
+            TopCommand::Serve(_) => Some(ControlledAction::ServeDashboard),
+            TopCommand::Dispatch(_) => Some(ControlledAction::DispatchReactions),
+            TopCommand::Rebuild(_) => Some(ControlledAction::RebuildView),
+            TopCommand::Verify(args) => args.accepts().then_some(ControlledAction::RebuildView),
+            TopCommand::Install(args) => {
+                args.changes_settings().then_some(ControlledAction::InstallHooks)
+            }
+            TopCommand::Uninstall(_) => Some(ControlledAction::InstallHooks),
             TopCommand::Sessions(command) => command.controlled(),
             TopCommand::Fleet(command) => command.controlled(),
             TopCommand::Worktrees(command) => command.controlled(),
@@ -62,15 +64,17 @@ impl TopCommand {
 }
 
 impl task::TaskCommand {
-    fn controlled(&self) -> Option<Action> {
+    fn controlled(&self) -> Option<ControlledAction> {
         match self {
-            task::TaskCommand::Complete(_) => Some(Action::CompleteTask),
-            task::TaskCommand::Unblock(_) => Some(Action::UnblockTask),
-            task::TaskCommand::Delete(_) => Some(Action::DeleteTask),
-            task::TaskCommand::Undepend(_) => Some(Action::RemoveDependency),
-            task::TaskCommand::Requeue(_) => Some(Action::OverrideClaim),
-            task::TaskCommand::Import(_) => Some(Action::ImportTasks),
-            task::TaskCommand::Block(args) => args.forces().then_some(Action::OverrideClaim),
+            task::TaskCommand::Complete(_) => Some(ControlledAction::CompleteTask),
+            task::TaskCommand::Unblock(_) => Some(ControlledAction::UnblockTask),
+            task::TaskCommand::Delete(_) => Some(ControlledAction::DeleteTask),
+            task::TaskCommand::Undepend(_) => Some(ControlledAction::RemoveDependency),
+            task::TaskCommand::Requeue(_) => Some(ControlledAction::OverrideClaim),
+            task::TaskCommand::Import(_) => Some(ControlledAction::ImportTasks),
+            task::TaskCommand::Block(args) => {
+                args.forces().then_some(ControlledAction::OverrideClaim)
+            }
             task::TaskCommand::Release(_)
             | task::TaskCommand::Add(_)
             | task::TaskCommand::Show(_)
@@ -89,11 +93,13 @@ impl task::TaskCommand {
 }
 
 impl hooks::HooksCommand {
-    fn controlled(&self) -> Option<Action> {
+    fn controlled(&self) -> Option<ControlledAction> {
         match self {
-            hooks::HooksCommand::Trust(args) => args.trusts().then_some(Action::TrustHooks),
+            hooks::HooksCommand::Trust(args) => {
+                args.trusts().then_some(ControlledAction::TrustHooks)
+            }
             hooks::HooksCommand::Enable { .. } | hooks::HooksCommand::Disable { .. } => {
-                Some(Action::SwitchHook)
+                Some(ControlledAction::SwitchHook)
             }
             hooks::HooksCommand::List
             | hooks::HooksCommand::Show { .. }
@@ -104,24 +110,26 @@ impl hooks::HooksCommand {
 }
 
 impl agents::AgentsCommand {
-    fn controlled(&self) -> Option<Action> {
+    fn controlled(&self) -> Option<ControlledAction> {
         match self {
-            agents::AgentsCommand::Trust(args) => args.trusts().then_some(Action::TrustAgents),
+            agents::AgentsCommand::Trust(args) => {
+                args.trusts().then_some(ControlledAction::TrustAgents)
+            }
             agents::AgentsCommand::List(_) => None,
         }
     }
 }
 
 impl inbox::InboxArgs {
-    fn controlled(&self) -> Option<Action> {
+    fn controlled(&self) -> Option<ControlledAction> {
         match self.command.as_ref()? {
             inbox::InboxCommand::Answer(_) | inbox::InboxCommand::Quit(_) => {
-                Some(Action::AnswerQuestion)
+                Some(ControlledAction::AnswerQuestion)
             }
-            inbox::InboxCommand::Approve(_) => Some(Action::ApproveWork),
-            inbox::InboxCommand::Dismiss(_) => Some(Action::DismissItem),
+            inbox::InboxCommand::Approve(_) => Some(ControlledAction::ApproveWork),
+            inbox::InboxCommand::Dismiss(_) => Some(ControlledAction::DismissItem),
             inbox::InboxCommand::Notify(_) | inbox::InboxCommand::Test(_) => {
-                Some(Action::SendNotifications)
+                Some(ControlledAction::SendNotifications)
             }
             inbox::InboxCommand::List(_) | inbox::InboxCommand::Show(_) => None,
         }
@@ -129,42 +137,44 @@ impl inbox::InboxArgs {
 }
 
 impl schedule::ScheduleSubcommand {
-    fn controlled(&self) -> Option<Action> {
+    fn controlled(&self) -> Option<ControlledAction> {
         match self {
             schedule::ScheduleSubcommand::Add(_)
             | schedule::ScheduleSubcommand::Pause(_)
             | schedule::ScheduleSubcommand::Resume(_)
             | schedule::ScheduleSubcommand::Remove(_)
-            | schedule::ScheduleSubcommand::Run(_) => Some(Action::ManageSchedules),
+            | schedule::ScheduleSubcommand::Run(_) => Some(ControlledAction::ManageSchedules),
             schedule::ScheduleSubcommand::List(_) | schedule::ScheduleSubcommand::Show(_) => None,
         }
     }
 }
 
 impl fleet::FleetCommand {
-    fn controlled(&self) -> Option<Action> {
+    fn controlled(&self) -> Option<ControlledAction> {
         match self {
             fleet::FleetCommand::Pause(_)
             | fleet::FleetCommand::Stop(_)
             | fleet::FleetCommand::Resume(_)
-            | fleet::FleetCommand::Drain(_) => Some(Action::DirectFleet),
-            fleet::FleetCommand::Budget(args) => args.sets().then_some(Action::SetFleetBudget),
+            | fleet::FleetCommand::Drain(_) => Some(ControlledAction::DirectFleet),
+            fleet::FleetCommand::Budget(args) => {
+                args.sets().then_some(ControlledAction::SetFleetBudget)
+            }
             fleet::FleetCommand::Status(_) => None,
         }
     }
 }
 
 impl worktrees::WorktreesCommand {
-    fn controlled(&self) -> Option<Action> {
+    fn controlled(&self) -> Option<ControlledAction> {
         match self {
-            worktrees::WorktreesCommand::Clean(_) => Some(Action::CleanWorktrees),
+            worktrees::WorktreesCommand::Clean(_) => Some(ControlledAction::CleanWorktrees),
             worktrees::WorktreesCommand::List(_) => None,
         }
     }
 }
 
 impl sessions::SessionsCommand {
-    fn controlled(&self) -> Option<Action> {
+    fn controlled(&self) -> Option<ControlledAction> {
         match self {
             sessions::SessionsCommand::List(_)
             | sessions::SessionsCommand::Show(_)
@@ -175,7 +185,7 @@ impl sessions::SessionsCommand {
 
 impl nats::NatsCommand {
     /// A server to try a store with holds nothing of a project that a person runs.
-    fn controlled(&self) -> Option<Action> {
+    fn controlled(&self) -> Option<ControlledAction> {
         match self {
             nats::NatsCommand::Up(_)
             | nats::NatsCommand::Down(_)
@@ -187,7 +197,7 @@ impl nats::NatsCommand {
 
 impl import::ImportCommand {
     /// Each of them may write a configuration and tasks.
-    fn controlled(&self) -> Option<Action> {
+    fn controlled(&self) -> Option<ControlledAction> {
         match self {
             import::ImportCommand::Claude(_)
             | import::ImportCommand::Codemie(_)
@@ -198,7 +208,7 @@ impl import::ImportCommand {
             | import::ImportCommand::Beads(_)
             | import::ImportCommand::VibeKanban(_)
             | import::ImportCommand::TaskCopilot(_)
-            | import::ImportCommand::AutomationHooks(_) => Some(Action::ImportTasks),
+            | import::ImportCommand::AutomationHooks(_) => Some(ControlledAction::ImportTasks),
         }
     }
 }

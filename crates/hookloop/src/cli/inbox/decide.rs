@@ -1,5 +1,5 @@
 use hookloop_core::inbox::ProblemKey;
-use hookloop_core::session::LimitDecision as Told;
+use hookloop_core::session::LimitDecision;
 use hookloop_engine::command_outcome::CommandOutcome;
 use hookloop_engine::inbox::{self, DecisionResult, InboxError};
 use hookloop_engine::project::Project;
@@ -63,7 +63,7 @@ impl InboxApprove {
 impl InboxQuit {
     pub(super) fn run(self, context: &mut CommandContext) -> CliResult {
         decide(context, &self.key, ("quit", "Given up:"), |project, key| {
-            inbox::settle(project, key, Told::Abort)
+            inbox::settle(project, key, LimitDecision::Abort)
         })
     }
 }

@@ -11,7 +11,7 @@
 //! - [`command_access`], [`tools`]: the commands that an agent may run, and the tools of its session
 //! - [`readiness`], [`version`], [`login`]: whether an agent is new enough and logged in
 //! - [`faults`]: failures that no further turn removes; `limits`: rate limits of providers
-//! - `lines`: turns of agents that report in lines of JSON
+//! - `jsonl_agent`: turns of agents that report in lines of JSON
 
 pub mod acp;
 pub mod agent_chain;
@@ -191,6 +191,13 @@ pub fn open(settings: AgentSettings, directory: &Path) -> Result<Box<dyn Agent>,
     })
 }
 
+/// Returns the user's environment for the program of an agent. With the variable, a `hookloop` that the agent runs
+/// would print diagnostics where the agent reads answers.
+fn without_diagnostics(runner: &ExecContext) -> Vec<(OsString, OsString)> {
+    let own = runner.environment().iter();
+    own.filter(|(name, _)| name != DIAGNOSTICS_VARIABLE).cloned().collect()
+}
+
 /// Runs an agent's process to its end.
 fn run_process(runner: &ExecContext, job: Job<'_>) -> Result<JobResult, ProcessError> {
     // The arguments may hold the prompt.
@@ -231,10 +238,9 @@ fn environment(
 ) -> Vec<(OsString, OsString)> {
     let turn = order.env.iter().map(|(name, value)| (*name, value));
     let added = configured.iter().map(|(name, value)| (name.as_str(), value)).chain(turn);
-    let mut env = runner.environment().to_vec();
-    // The first names an event of the project whose hook started this program, which may be another. With the second, a
-    // `hookloop` that the agent runs would print diagnostics where the agent reads answers.
-    env.retain(|(name, _)| name != CAUSE_VARIABLE && name != DIAGNOSTICS_VARIABLE);
+    let mut env = without_diagnostics(runner);
+    // The variable names an event of the project whose hook started this program, which may be another project.
+    env.retain(|(name, _)| name != CAUSE_VARIABLE);
     for (name, value) in added {
         env.retain(|(known, _)| known != name);
         env.push((name.into(), value.into()));

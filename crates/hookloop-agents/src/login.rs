@@ -149,7 +149,7 @@ fn says_logged_out(signs: &LoginSigns, settings: &AgentSettings, runner: &ExecCo
     }
     let words = std::iter::once(&known.program[0]).chain(arguments);
     let argv = words.map(|word| OsString::from(*word)).collect();
-    let mut env = runner.environment().to_vec();
+    let mut env = crate::without_diagnostics(runner);
     for (name, value) in &settings.env {
         env.retain(|(known, _)| known.to_str() != Some(name));
         env.push((name.into(), value.into()));

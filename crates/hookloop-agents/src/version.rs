@@ -43,7 +43,7 @@ pub fn version_line(settings: &AgentSettings, runner: &ExecContext) -> Option<St
     // Another program may not understand the question.
     let word = settings.word().filter(|word| *word == known.program[0])?;
     let argv = [word, "--version"].map(Into::into).to_vec();
-    let env = runner.environment().to_vec();
+    let env = crate::without_diagnostics(runner);
     let job = Job { env, ..Job::new(argv, runner.root().to_owned(), VERSION_WITHIN) };
     let unasked = |error: &ProcessError| tracing::debug!(word, %error, "no version is told");
     let ran = runner.keepers().run(job).inspect_err(unasked);

@@ -6,10 +6,10 @@
 //!
 //! - [`agent_tools`]: the requests that an agent can make by tools
 //! - `bound`: the requests of an agent that a session started
-//! - `words`: the types of requests and answers
+//! - `agent_messages`: the types of requests and answers
 //! - `iterate`: a loop that its agent leads
 //! - [`native`]: the calls of an agent's own hooks
-//! - `visited`: an external session while it is performed
+//! - `external_session`: an external session while it is performed
 //! - `baseline`: the files at the start of its turn
 
 mod agent_messages;

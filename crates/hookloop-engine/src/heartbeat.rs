@@ -3,6 +3,7 @@
 //! One thread sends all of them. It does nothing else and waits for no other thread, so that a busy
 //! machine does not look dead: see [`start`].
 
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
@@ -10,6 +11,7 @@ use std::time::{Duration, Instant};
 use hookloop_core::id::TaskId;
 use tracing::warn;
 
+use crate::error::EngineError;
 use crate::project::Project;
 
 /// Heartbeats per lease. All but one may be lost.
@@ -17,19 +19,21 @@ const PER_LEASE: u32 = 5;
 /// Minimum time between two heartbeats, and the pause after a failed one.
 const SHORTEST: Duration = Duration::from_millis(250);
 const AGAIN: Duration = Duration::from_secs(1);
+/// Failures that wait to be reported. Further ones are not reported.
+const REPORTS_MAX: usize = 16;
 /// Longest sleep of the thread.
 const IDLE: Duration = Duration::from_secs(60);
 
-static LIFELINE: OnceLock<HeartbeatTarget> = OnceLock::new();
+static HEARTBEATS: OnceLock<HeartbeatThread> = OnceLock::new();
 
 #[derive(Debug)]
-struct HeartbeatTarget {
-    shown: Arc<Mutex<Vec<HeartbeatState>>>,
+struct HeartbeatThread {
+    shown: Arc<Mutex<Vec<HeartbeatTarget>>>,
     thread: Option<Thread>,
 }
 
 #[derive(Clone, Debug)]
-struct HeartbeatState {
+struct HeartbeatTarget {
     project: Arc<Project>,
     task: TaskId,
     epoch: u64,
@@ -41,7 +45,7 @@ struct HeartbeatState {
     alive: Arc<()>,
 }
 
-impl HeartbeatState {
+impl HeartbeatTarget {
     fn is_of(&self, project: &Project, task: &TaskId, epoch: u64) -> bool {
         self.task == *task && self.epoch == epoch && self.project.store.is(&project.store)
     }
@@ -58,18 +62,19 @@ pub struct Heartbeater {
 /// The thread inherits the priority of its caller. A process that lowers its own priority must call
 /// this first.
 pub fn start() {
-    lifeline();
+    heartbeats();
 }
 
-fn lifeline() -> &'static HeartbeatTarget {
-    LIFELINE.get_or_init(|| {
-        let shown: Arc<Mutex<Vec<HeartbeatState>>> = Arc::default();
+fn heartbeats() -> &'static HeartbeatThread {
+    HEARTBEATS.get_or_init(|| {
+        let shown: Arc<Mutex<Vec<HeartbeatTarget>>> = Arc::default();
         let of_thread = Arc::clone(&shown);
-        let thread = std::thread::Builder::new().name("lifeline".to_owned());
-        let thread = thread.spawn(move || show(&of_thread));
+        let thread = std::thread::Builder::new().name("heartbeat".to_owned());
+        let failures = report_failures();
+        let thread = thread.spawn(move || show(&of_thread, failures.as_ref()));
         // Without a thread a claim ends when its lease does, and the log knows.
         let thread = thread.inspect_err(|error| warn!(%error, "no heartbeats are sent")).ok();
-        HeartbeatTarget { shown, thread: thread.map(|handle| handle.thread().clone()) }
+        HeartbeatThread { shown, thread: thread.map(|handle| handle.thread().clone()) }
     })
 }
 
@@ -81,8 +86,8 @@ impl Heartbeater {
         (epoch, lease): (u64, Duration),
         longest: Option<Duration>,
     ) -> Heartbeater {
-        let lifeline = lifeline();
-        let mut all = lifeline.shown.lock().unwrap_or_else(PoisonError::into_inner);
+        let heartbeats = heartbeats();
+        let mut all = heartbeats.shown.lock().unwrap_or_else(PoisonError::into_inner);
         // A claim has one series of heartbeats, however many parts of this process need it.
         let same = all.iter().find(|one| one.until.is_none() && one.is_of(project, task, epoch));
         if let (Some(same), None) = (same, longest) {
@@ -90,7 +95,7 @@ impl Heartbeater {
         }
         let alive = Arc::new(());
         let (now, every) = (Instant::now(), (lease / PER_LEASE).max(SHORTEST));
-        let shown = HeartbeatState {
+        let shown = HeartbeatTarget {
             project: Arc::new(project.clone()),
             task: task.clone(),
             epoch,
@@ -101,17 +106,37 @@ impl Heartbeater {
         };
         all.push(shown);
         drop(all);
-        if let Some(thread) = &lifeline.thread {
+        if let Some(thread) = &heartbeats.thread {
             thread.unpark();
         }
         Heartbeater { _alive: alive }
     }
 }
 
-fn show(all: &Mutex<Vec<HeartbeatState>>) {
+/// A heartbeat that was not sent.
+struct FailedHeartbeat {
+    task: TaskId,
+    epoch: u64,
+    error: EngineError,
+}
+
+/// Starts a thread that reports failed heartbeats. A report can block, and heartbeats must not wait for it.
+fn report_failures() -> Option<SyncSender<FailedHeartbeat>> {
+    let (sender, failures): (_, Receiver<FailedHeartbeat>) = sync_channel(REPORTS_MAX);
+    let thread = std::thread::Builder::new().name("heartbeat-report".to_owned());
+    let thread = thread.spawn(move || {
+        for FailedHeartbeat { task, epoch, error } in failures {
+            warn!(%task, epoch, %error, "a heartbeat is not sent");
+        }
+    });
+    thread.inspect_err(|error| warn!(%error, "failed heartbeats are not reported")).ok()?;
+    Some(sender)
+}
+
+fn show(all: &Mutex<Vec<HeartbeatTarget>>, failures: Option<&SyncSender<FailedHeartbeat>>) {
     loop {
         let now = Instant::now();
-        let due: Vec<HeartbeatState> = {
+        let due: Vec<HeartbeatTarget> = {
             let mut all = all.lock().unwrap_or_else(PoisonError::into_inner);
             all.retain(|one| {
                 Arc::strong_count(&one.alive) > 1 && one.until.is_none_or(|until| now < until)
@@ -119,17 +144,22 @@ fn show(all: &Mutex<Vec<HeartbeatState>>) {
             let due = all.iter_mut().filter(|one| one.next <= now);
             due.map(|one| {
                 one.next = now + one.every;
-                HeartbeatState { alive: Arc::default(), ..one.clone() }
+                HeartbeatTarget { alive: Arc::default(), ..one.clone() }
             })
             .collect()
         };
         for one in due {
-            // Who has lost the task is told when it is written to.
+            // A process that has lost the task finds out when it writes to the task.
             if let Err(error) = one.project.heartbeat(&one.task, one.epoch) {
-                warn!(task = %one.task, epoch = one.epoch, %error, "a heartbeat is not sent");
+                let (task, epoch) = (one.task.clone(), one.epoch);
+                let failed = FailedHeartbeat { task, epoch, error };
+                if let Some(failures) = failures {
+                    // If many reports wait already, one more tells nothing new.
+                    let _ = failures.try_send(failed);
+                }
                 let mut all = all.lock().unwrap_or_else(PoisonError::into_inner);
                 let is_same =
-                    |other: &&mut HeartbeatState| other.is_of(&one.project, &one.task, one.epoch);
+                    |other: &&mut HeartbeatTarget| other.is_of(&one.project, &one.task, one.epoch);
                 if let Some(one) = all.iter_mut().find(is_same) {
                     one.next = one.next.min(Instant::now() + AGAIN);
                 }

@@ -3,8 +3,9 @@
 //! The engine never prints: the program shows its results. The modules, from bottom to top:
 //!
 //! - [`error`], [`command_outcome`]: errors and outcomes of commands
+//! - [`machine`]: the name of this machine
 //! - [`user_database`]: the name of the user in the system's database
-//! - `sought`, `spread`: claims in flight in this process, and how contended claims were recently
+//! - `in_flight_claims`, `claim_backoff`: claims in flight in this process, and how contended claims were recently
 //! - [`caller`]: the actor of a command, and whether it is a person
 //! - `callers_above`: the hooks and agents that this process runs below
 //! - [`batch`]: a command and its reactions as one batch

@@ -5,7 +5,7 @@
 //! follows only the directives; it follows the whole log while a budget is set. Heartbeats show which workers are
 //! present.
 //!
-//! - `books`: a session's part of the fleet's log
+//! - `ledger`: a session's part of the fleet's log
 //! - `departed`: names of workers that have ended
 
 mod departed;

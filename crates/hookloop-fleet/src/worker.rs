@@ -3,9 +3,9 @@
 //! One thread decides which tasks begin and end (`run`). Each session has a thread, and each project has a few more
 //! for its housekeeping. They share only the log: no thread has to be alive for another's work to be safe.
 //!
-//! - `post`: a project that the worker serves, as its files are now
-//! - `hand`: one task from its claim to its end
-//! - `tend`: expired claims, reactions, merges
+//! - `served_project`: a project that the worker serves, as its files are now
+//! - `task_run`: one task from its claim to its end
+//! - `housekeeping`: expired claims, reactions, merges
 //! - `choose`: the next project
 
 mod choose;

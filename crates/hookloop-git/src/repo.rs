@@ -4,17 +4,17 @@
 //! hookloop owns task branches, their worktrees, and refs under `refs/hookloop/`.
 //!
 //! **No configuration of the repository is in effect.** An agent can write to it, and much of it is commands. Every
-//! command that reads or writes content runs in `depot`, a private repository that borrows the user's objects.
+//! command that reads or writes content runs in a private repository that borrows the user's objects.
 //! Commands in the user's repository only name refs and worktrees.
 //!
-//! - [`commit`]: names of commits, and new commits; `names`: checks of branch and remote names
-//! - `depot`: the private repository
+//! - [`commit_id`]: names of commits; `commit`: new commits; `names`: checks of branch and remote names
+//! - `private_repo`: the private repository
 //! - `git_command`: the commands of git, with their environment; [`discover`]: the location of the repository
 //! - `target`: the branch that work is for
 //! - `place`: checks that a directory is a task's worktree
-//! - `slot`, `worktree`: paths and creation of worktrees; `copied`: ignored files; `listing`: list and removal
-//! - `work`: the content of a worktree, and commits of it; `moving`: moves to another commit; `diff`: differences
-//! - `notes`: small state files and locks; `locks`: leftover lock files of git
+//! - `worktree_path`, `worktree`: paths and creation of worktrees; `ignored_files`: ignored files; `listing`: list and removal
+//! - `work`: the content of a worktree, and commits of it; `checkout`: moves to another commit; `diff`: differences
+//! - `state_file`: small state files and locks; `locks`, `lock_wait`: leftover lock files of git
 //! - `merge`: two commits to one tree; `rebase`, `train`: commits of that tree; `conflict`: conflicts for an agent
 //! - `remote`: branches of a remote; `land`: moves of the target
 //! - [`mirror`]: a repository that a worker clones

@@ -58,6 +58,12 @@ impl LogLevel {
 }
 
 impl LogArgs {
+    /// Returns whether standard error is for log lines.
+    pub(crate) fn is_asked_for(self) -> bool {
+        self.log_format.is_some()
+            || std::env::var_os(FORMAT_VARIABLE).is_some_and(|v| !v.is_empty())
+    }
+
     /// Returns the logger that the options or the environment ask for; none if there is none.
     pub(crate) fn logger(self, out: &CommandOutput) -> CliResult<Option<Logger>> {
         if self.log_format.is_some() && out.json {

@@ -80,8 +80,8 @@ fn has_task(project: &Project, id: &SessionId) -> Result<bool, StartError> {
 
 /// Takes over a worker's session whose lease expired, to end it.
 ///
-/// Returns none if the session is over, or if a process on this machine runs it: that process finds
-/// out by itself.
+/// Returns none if the session is over, external, not a worker's, or has a task again. It also
+/// returns none if a process on this machine runs the session: that process finds out by itself.
 pub fn end_abandoned(
     project: &Project,
     runner: &HookRunner,

@@ -85,9 +85,9 @@ pub(crate) fn holder(directory: &Path) -> Option<u32> {
     is_held(directory).then_some(pid)
 }
 
-/// Returns whether the session's last start was on this machine.
+/// Returns whether the start that the log counts as `run` was on this machine, as far as is known.
 ///
-/// Another machine may have resumed it since.
+/// Without a record of a start here it counts as one.
 pub(super) fn was_here(directory: &Path, run: u32) -> bool {
     let known = fs::read_to_string(directory.join(RUN)).ok();
     // A process that died before it wrote its start to the log leaves a larger number here.

@@ -84,8 +84,7 @@ impl<W: SessionWorld> SessionDriver<'_, W> {
 
     /// Reserves the amount and stores the start of the turn in one batch.
     ///
-    /// While `is_waiting`, the budget is read first, because the reservations of others shrink
-    /// without a write.
+    /// While `is_waiting`, the budget is read first, so that a session that waits writes nothing.
     fn reserve_turn(
         &mut self,
         purse: &Purse,

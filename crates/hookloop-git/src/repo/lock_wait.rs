@@ -4,7 +4,8 @@ use std::time::{Duration, Instant};
 
 /// How long a git command waits for a lock file.
 const LOCK_PATIENCE: Duration = Duration::from_secs(10);
-const LOCK_PAUSE_MIN: Duration = Duration::from_millis(50);
+/// The first pause. Each further one is twice as long.
+pub(super) const LOCK_PAUSE_MIN: Duration = Duration::from_millis(50);
 const LOCK_PAUSE_MAX: Duration = Duration::from_secs(1);
 
 /// A wait with pauses that grow up to a limit.

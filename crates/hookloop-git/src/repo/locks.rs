@@ -14,7 +14,7 @@ use hookloop_core::id::TaskId;
 
 use super::error::RepoError;
 use super::git_command::GitCommands;
-use super::lock_wait::LockWait;
+use super::lock_wait::{LOCK_PAUSE_MIN, LockWait};
 use super::state_file::{self, HeldLock};
 use super::{Repo, Worktree};
 use crate::git::{GitLocks, GitOutput, is_git_at_work};
@@ -164,13 +164,13 @@ impl GitCommands<'_> {
     pub(super) fn clear_depot(&self) -> Result<(), RepoError> {
         let locks = locks_below(&self.depot);
         let Some(first) = locks.first() else { return Ok(()) };
-        let mut wait = LockWait::new();
+        let wait = LockWait::new();
         // The git of a process that was killed just now ends with its keeper, in a moment.
         while is_git_at_work(&[&self.depot], GitLocks::Repository) {
             if wait.is_over() {
                 return Err(RepoError::Locked { path: first.clone() });
             }
-            if self.cancel.wait(wait.next_pause()) {
+            if self.cancel.wait(LOCK_PAUSE_MIN) {
                 return Err(RepoError::Cancelled);
             }
         }

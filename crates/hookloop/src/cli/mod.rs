@@ -50,7 +50,7 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand, ValueEnum};
 use context::CommandContext;
 
-use crate::diagnostics::{self, DiagnosticsMode, VerbosityArgs};
+use crate::diagnostics::{self, DiagnosticsMode, StartedSink, VerbosityArgs};
 use crate::error::{CliError, CliResult};
 
 /// The command that agents' own hooks run.
@@ -206,8 +206,17 @@ impl Cli {
             TopCommand::Watch(_) => true,
             _ => false,
         };
+        let has_log_lines = match &self.command {
+            TopCommand::Run(args) => args.has_log_lines(),
+            TopCommand::Resume(args) => args.has_log_lines(),
+            TopCommand::Worker(args) => args.has_log_lines(),
+            TopCommand::Serve(args) => args.has_log_lines(),
+            _ => false,
+        };
         match &self.command {
             _ if has_screen && !self.global.json => DiagnosticsMode::FileOnly,
+            // Other lines would break the format of the log.
+            _ if has_log_lines => DiagnosticsMode::FileOnly,
             // An agent reads the standard error of these.
             TopCommand::Mcp(_) | TopCommand::Hook(_) => DiagnosticsMode::FileOnly,
             TopCommand::Run(_)
@@ -227,7 +236,7 @@ impl Cli {
         let mode = self.diagnostics();
         let mut context = CommandContext::new(self.global);
         let context = &mut context;
-        diagnostics::start(verbosity, mode, || context.diagnostics_directory())
+        let sink = diagnostics::start(verbosity, mode, || context.diagnostics_directory())
             .map_err(|error| self.command.as_own_failure(error))?;
         for action in decisions {
             context.authorize(action)?;
@@ -273,7 +282,8 @@ impl Cli {
             TopCommand::Man(args) => args.run(context),
         };
         let done = done.map_err(|error| context.with_log_path(error));
-        if let Err(error) = &done {
+        // On standard error the message follows anyway.
+        if let (Err(error), StartedSink::File) = (&done, sink) {
             tracing::error!(kind = error.kind().name(), error = error.message(), "command failed");
         }
         // With a log, the error is a log line too: other lines would break its format.

@@ -84,6 +84,10 @@ impl ResumeArgs {
         }
     }
 
+    pub(super) fn has_log_lines(&self) -> bool {
+        self.log.is_asked_for()
+    }
+
     /// Whether the session has the terminal for a screen.
     pub(super) fn has_screen(&self) -> bool {
         SessionDisplay::new(self.plain).is_screen()

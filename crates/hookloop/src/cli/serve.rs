@@ -35,6 +35,10 @@ pub(crate) struct ServeArgs {
 }
 
 impl ServeArgs {
+    pub(super) fn has_log_lines(&self) -> bool {
+        self.log.is_asked_for()
+    }
+
     pub(crate) fn run(self, context: &mut CommandContext) -> CliResult {
         // Other addresses of loopback are no names of this server.
         if ![IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)].contains(&self.bind)

@@ -121,6 +121,10 @@ pub(crate) struct WorkerArgs {
 }
 
 impl WorkerArgs {
+    pub(super) fn has_log_lines(&self) -> bool {
+        self.log.is_asked_for()
+    }
+
     pub(crate) fn run(self, context: &mut CommandContext) -> CliResult {
         context.log = self.log.logger(&context.out)?;
         let surroundings =

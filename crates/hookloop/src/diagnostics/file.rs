@@ -2,7 +2,7 @@
 //!
 //! Several processes of a project append to the file. Each line is one write.
 
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -47,8 +47,9 @@ impl DiagnosticsFile {
             Some(file) => Ok(file),
             closed => {
                 let mut options = File::options();
-                let no_link = OFlags::NOFOLLOW.bits().cast_signed();
-                let options = options.create(true).append(true).mode(0o600).custom_flags(no_link);
+                // A pipe at this path would block the process.
+                let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
+                let options = options.create(true).append(true).mode(0o600).custom_flags(flags);
                 Ok(closed.insert(options.open(&self.path)?))
             }
         }
@@ -61,7 +62,12 @@ impl DiagnosticsFile {
             return Ok(());
         }
         // The lock is on the full file: of several processes that find it full, one renames it.
-        file.lock()?;
+        match file.try_lock() {
+            Ok(()) => {}
+            // Another process renames the file now. This line still goes to it.
+            Err(TryLockError::WouldBlock) => return Ok(()),
+            Err(TryLockError::Error(error)) => return Err(error),
+        }
         if is_at(file, &self.path)? {
             fs::rename(&self.path, &self.older)?;
         }
@@ -114,6 +120,29 @@ mod tests {
         one.append(b"3\n").unwrap();
         other.append(b"4\n").unwrap();
         assert_eq!((read(OLDER_NAME), read(FILE_NAME)), ("one\ntwo\n".into(), "3\n4\n".into()));
+    }
+
+    #[test]
+    fn a_lock_of_another_process_does_not_block_a_line() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut file = limited(directory.path(), 4);
+        file.append(b"one\n").unwrap();
+        let other = File::open(directory.path().join(FILE_NAME)).unwrap();
+        other.lock().unwrap();
+        file.append(b"two\n").unwrap();
+        drop(other);
+        file.append(b"3\n").unwrap();
+        let read = |name: &str| fs::read_to_string(directory.path().join(name)).unwrap();
+        assert_eq!((read(OLDER_NAME), read(FILE_NAME)), ("one\ntwo\n".into(), "3\n".into()));
+    }
+
+    #[test]
+    fn a_pipe_does_not_block_a_line() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join(FILE_NAME);
+        let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+        rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+        assert!(limited(directory.path(), 8).append(b"line\n").is_err());
     }
 
     #[test]

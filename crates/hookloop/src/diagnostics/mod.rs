@@ -31,22 +31,31 @@ pub(crate) enum DiagnosticsMode {
     FileOnly,
 }
 
+/// The destination of a command's diagnostics, once they have started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum StartedSink {
+    Nothing,
+    Stderr,
+    File,
+}
+
 /// Starts the diagnostics of a command. `directory` returns the directory of the file.
 pub(crate) fn start(
     args: VerbosityArgs,
     mode: DiagnosticsMode,
     directory: impl FnOnce() -> Option<PathBuf>,
-) -> CliResult {
+) -> CliResult<StartedSink> {
     let asked = args.filter(std::env::var_os(DIAGNOSTICS_VARIABLE).as_deref())?;
     let is_on_stderr = asked.is_some() && mode != DiagnosticsMode::FileOnly;
-    let sink = if is_on_stderr {
-        DiagnosticsSink::Stderr
+    let (sink, started) = if is_on_stderr {
+        (DiagnosticsSink::Stderr, StartedSink::Stderr)
     } else if mode == DiagnosticsMode::OnRequest {
-        return Ok(());
+        return Ok(StartedSink::Nothing);
     } else {
         // Without a state directory there is no place for diagnostics. The command itself reports that.
-        let Some(directory) = directory() else { return Ok(()) };
-        DiagnosticsSink::File(Mutex::new(DiagnosticsFile::new(&directory)))
+        let Some(directory) = directory() else { return Ok(StartedSink::Nothing) };
+        let file = DiagnosticsFile::new(&directory);
+        (DiagnosticsSink::File(Mutex::new(file)), StartedSink::File)
     };
     let lines = tracing_subscriber::fmt::layer()
         .with_ansi(false)
@@ -57,7 +66,7 @@ pub(crate) fn start(
     // A process has one command, so there is no other subscriber.
     let _ = subscriber.try_init();
     known_secrets::remember_environment(&std::env::vars_os().collect::<Vec<_>>());
-    Ok(())
+    Ok(started)
 }
 
 /// Returns the path of the file with a project's diagnostics.

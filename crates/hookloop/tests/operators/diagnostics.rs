@@ -160,3 +160,22 @@ fn quiet_leaves_errors_alone() {
     let failed = project.run(&["task", "show", "nope", "--quiet"]);
     assert!(failed.code == 1 && failed.stderr.starts_with("error: "), "{failed:?}");
 }
+
+#[test]
+fn log_lines_and_diagnostics_do_not_share_standard_error() {
+    let project = with_hidden_failure();
+    let run = project.run(&[&RUN[..], &["--log-format", "json", "-vv"]].concat());
+    assert_eq!(run.code, 0, "{run:?}");
+    for line in run.stderr.lines() {
+        assert!(serde_json::from_str::<serde_json::Value>(line).is_ok(), "{line}");
+    }
+    assert!(!run.stderr.is_empty());
+    let written = fs::read_to_string(file(&project)).unwrap();
+    assert!(written.contains("project opened") && written.contains(HIDDEN), "{written}");
+}
+
+#[test]
+fn a_failed_command_prints_its_error_once() {
+    let failed = project().run(&["task", "show", "nope", "-v"]);
+    assert_eq!((failed.code, failed.stderr.matches("nope").count()), (1, 1), "{failed:?}");
+}

@@ -200,7 +200,7 @@ const TABLE: [Requirement; COUNT] = [
     by("004-11", "no hooks registered: continue, and says so", "mcp", "a_loop_without_a_registered_hook_ends_by_the_stop_when_of_the_project"),
     by("004-12", "the typical flow, from task_get to hook_clear", "mcp", "the_typical_flow"),
     by("004-13", "a real agent leads the flow", "agents", "claude_leads_its_own_loop"),
-    by("004-14", "completionPromises: which promises end the loop", "hookloop-engine/guest", "a_loop_ends_only_with_the_promises_that_it_was_started_with"),
+    by("004-14", "completionPromises: which promises end the loop", "hookloop-engine/external_sessions", "a_loop_ends_only_with_the_promises_that_it_was_started_with"),
     by("004-15", "maxIterations ends the loop, and 0 blocks nothing", "mcp", "a_loop_of_no_iterations_is_an_argument_error_and_blocks_nothing"),
     by("004-16", "tasks are named by taskId", "mcp", "every_tool_that_takes_a_task_takes_task_id_and_id"),
     by("004-17", "custom hooks get the agent's context and answer action, reason, nextPrompt", "mcp", CONTEXT),

@@ -285,7 +285,7 @@ impl Trust {
         for (name, bytes) in &seen.bytes {
             let digest = &seen.definition.scripts[name];
             let path = kept_path(&self.state, digest, name);
-            // A copy that differs, is missing or can't be read is written anew.
+            // A copy that differs, is missing or cannot be read is replaced.
             if fs::read(&path).ok().as_ref() != Some(bytes) {
                 let directory = path.parent().unwrap_or(&self.state);
                 let mut builder = fs::DirBuilder::new();
@@ -501,7 +501,7 @@ pub fn what(handler: &HookHandler) -> Value {
     }
 }
 
-/// Returns the options that decide when a hook runs and what its failure means.
+/// Returns the options that decide when a hook runs and how its failure counts.
 fn options(hook: &Hook) -> BTreeMap<String, String> {
     let (options, defaults) = (&hook.options, HookOptions::default());
     let retry = |retry: RetryPolicy| {

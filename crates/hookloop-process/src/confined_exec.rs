@@ -40,7 +40,7 @@ pub(crate) fn start(order: &JobOrder, stdio: [OwnedFd; 3]) -> Result<Child, Keep
     match reply {
         None => Ok(child),
         Some(reply) => {
-            // The reply says what failed. A child that has ended already needs no signal.
+            // The reply names the failed step. A child that has ended already needs no signal.
             let _ = child.kill();
             let _ = child.wait();
             Err(reply)

@@ -1,4 +1,4 @@
-//! A project whose work is delivered: a repository with a remote, tasks, and agents that do what a script says.
+//! A project whose work is delivered: a repository with a remote, tasks, and agents that run scripts.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,7 +15,7 @@ use super::support::builder;
 /// A test that every commit of the base has to pass: no file says `bad`.
 pub(crate) const GREEN: &str = "! grep -rqw bad --include='*.txt' .";
 
-/// What lets the program into the forge, and is seen nowhere else.
+/// The token of the forge. No output may contain it.
 pub(crate) const TOKEN: &str = "ghp_forTestsAlone0123456789abcdefghij";
 
 /// A trusted [`TestProject`] in a git repository.
@@ -108,7 +108,7 @@ impl DeliveryProject {
         self.task(id)["state"].as_str().unwrap().to_owned()
     }
 
-    /// What the agent does in its turn number `turn` on a task: lines for `sh`, in its directory.
+    /// Sets the script of the agent's turn number `turn` on a task: lines for `sh`, run in the agent's directory.
     pub(crate) fn does(&self, task: &str, turn: u32, script: &str) {
         self.scripts.write(task, turn, script);
     }
@@ -126,7 +126,7 @@ impl DeliveryProject {
         self.scripts.prompt(task, turn)
     }
 
-    /// An agent that does what was written down for it, and says that it is done.
+    /// Returns the agent that runs its scripts and reports COMPLETE.
     pub(crate) fn agent(&self) -> String {
         self.scripts.agent()
     }
@@ -143,7 +143,7 @@ impl DeliveryProject {
         self.run_session(&["--tasks"])
     }
 
-    /// What `hookloop merge` says of each task: its fate, and what it says about that.
+    /// Returns the result of `hookloop merge` for each task, with its message.
     pub(crate) fn merge(&self) -> BTreeMap<String, (String, String)> {
         let output = self.json_command(&["merge"]).output().unwrap();
         let told = String::from_utf8_lossy(&output.stderr);

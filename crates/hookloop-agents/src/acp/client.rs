@@ -214,7 +214,7 @@ impl ClientTurn {
         }
         let options = found?;
         let quiet = async { while timeout(QUIET, self.heard.notified()).await.is_ok() {} };
-        // An agent that goes on telling is not waited for any longer.
+        // The wait ends even if the agent keeps sending updates.
         let _ = timeout(QUIET_MAX, quiet).await;
         Ok(options)
     }

@@ -3,12 +3,13 @@
 //! The next call often comes from another process, which needs the record to name the changed files. The present
 //! content is always read from the files, and no verdict reads the record.
 
-use std::fs;
 use std::path::Path;
 
 use hookloop_git::files::{SeenFiles, WatchedFiles};
 use hookloop_process::{WriteOptions, write_whole};
 use serde::{Deserialize, Serialize};
+
+use crate::session::session_directory;
 
 const NAME: &str = "turn-files.json";
 /// Maximum files of a record. A project with more files has none.
@@ -48,11 +49,6 @@ pub(super) fn write(directory: &Path, turns: u32, files: &WatchedFiles) {
 
 /// Removes the record of an ended session.
 pub(super) fn forget(directory: &Path) {
-    let path = directory.join(NAME);
     // Most sessions have none.
-    if let Err(error) = fs::remove_file(&path)
-        && error.kind() != std::io::ErrorKind::NotFound
-    {
-        tracing::warn!(path = %path.display(), %error, "the record of a turn's files is not removed");
-    }
+    session_directory::remove_if_there(&directory.join(NAME));
 }

@@ -43,7 +43,7 @@ pub(super) fn report_failure(result: std::io::Result<()>, path: &Path, message: 
 }
 
 /// Removes a file that may not exist.
-pub(super) fn remove_if_there(path: &Path) {
+pub(crate) fn remove_if_there(path: &Path) {
     let removed = fs::remove_file(path);
     let is_absent = |error: &std::io::Error| error.kind() == std::io::ErrorKind::NotFound;
     if !removed.as_ref().is_err_and(is_absent) {

@@ -75,9 +75,9 @@ pub enum StartError {
         paths.join(", ")
     )]
     OtherScripts { session: SessionId, paths: Vec<String> },
-    #[error("session {0} is a review: what is reviewed asks for another")]
+    #[error("session {0} is a review: the session under review starts its reviews")]
     Review(SessionId),
-    #[error("session {0} is its agent's own: it goes on where that is")]
+    #[error("session {0} is an external session: it continues in its own agent")]
     Guest(SessionId),
     #[error("{}: {source}", path.display())]
     Io { path: PathBuf, source: std::io::Error },

@@ -104,7 +104,7 @@ impl Repo<'_> {
         // Written first: if this process is killed from here on, the next one finds the note.
         let note = format!("{head}\n{}\n{reason}\n", saved.as_deref().unwrap_or_default());
         state_file::write(&slot.lost(), note.as_bytes())?;
-        // A note that can't be read is written anew.
+        // An unreadable note is replaced.
         let base = state_file::read_line(&slot.made())?.and_then(|line| line.parse().ok());
         self.lay_out(slot, head, &base.unwrap_or_else(|| head.clone()))
     }

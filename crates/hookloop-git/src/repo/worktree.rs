@@ -192,7 +192,7 @@ impl Repo<'_> {
         }
         state_file::write(&git_dir.join("commondir"), b"../..\n")?;
         let expected = format!("gitdir: {}\n", git_dir.display());
-        // An agent may have led it elsewhere. A link that can't be read is written anew, too.
+        // An agent may have changed the link. An unreadable link is replaced, too.
         if state_file::read(&link).ok().flatten().as_deref() != Some(expected.as_bytes()) {
             state_file::remove(&link)?;
             state_file::write(&link, expected.as_bytes())?;

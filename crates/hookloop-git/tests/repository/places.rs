@@ -76,7 +76,7 @@ fn submodules_stay_as_they_are() {
 #[test]
 fn a_home_without_a_configuration() {
     let fixture = RepositoryFixture::new();
-    // Who changes the target has a name; the user does not.
+    // The author of the target's commits has a name. The user has none.
     for name in ["user.name", "user.email"] {
         fixture.git(&fixture.path().join("other"), &["config", name, "other"]);
     }

@@ -26,6 +26,7 @@ use std::{io, thread};
 use agent_client_protocol::v1::schema::{
     PromptResponse, RequestPermissionResponse, SessionId, StopReason,
 };
+use hookloop_config::agents::profile::AgentProfile;
 use hookloop_config::agents::{AgentPermissions, AgentSettings};
 use hookloop_core::redact::Redactor;
 use hookloop_core::session::{AgentConversation, AgentFault, TurnResult};
@@ -64,7 +65,7 @@ const MINUTE_MARGIN: Duration = Duration::from_secs(1);
 #[derive(Clone, Debug)]
 pub(crate) struct AcpSettings {
     /// The known agent that runs, if it is one.
-    pub base: Option<&'static str>,
+    pub known: Option<&'static AgentProfile>,
     /// The program that speaks the protocol, and its arguments.
     pub argv: Vec<OsString>,
     /// Variables of its environment beside the user's.
@@ -78,10 +79,6 @@ pub(crate) struct AcpSettings {
     pub mode: Option<String>,
     /// The agent's model, by its id.
     pub model: Option<String>,
-    /// The agent loses a conversation that is resumed in the minute of the clock in which it began
-    /// (google-gemini/gemini-cli#28775), so hookloop waits for the end of that minute. The agent loses the
-    /// conversation at the second resume anyway, unless its settings have `general.sessionRetention.enabled: false`.
-    pub gemini_minute: bool,
 }
 
 impl From<&AgentSettings> for AcpSettings {
@@ -97,7 +94,7 @@ impl From<&AgentSettings> for AcpSettings {
         let asking = known.into_iter().flat_map(|known| known.env);
         let asking = asking.map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
         AcpSettings {
-            base: settings.base,
+            known,
             argv: settings.argv(Vec::new(), &[]),
             env: asking.chain(settings.env.iter().cloned()).collect(),
             named: settings.named.clone(),
@@ -105,8 +102,13 @@ impl From<&AgentSettings> for AcpSettings {
             allow: settings.allow.clone(),
             mode: mode.map(str::to_owned),
             model: settings.model.clone(),
-            gemini_minute: settings.base == Some("gemini"),
         }
+    }
+}
+
+impl AcpSettings {
+    fn resumes_after_minute(&self) -> bool {
+        self.known.is_some_and(|known| known.resumes_after_minute)
     }
 }
 
@@ -149,7 +151,7 @@ impl Agent for AcpAgent {
     }
 
     fn keeps_conversations(&self) -> bool {
-        !self.settings.gemini_minute
+        !self.settings.resumes_after_minute()
     }
 }
 
@@ -157,7 +159,9 @@ impl AcpAgent {
     /// Returns the time to wait until the agent can resume the conversation.
     fn wait_before(&self, talk: Option<&AgentConversation>) -> Duration {
         match (&self.begun, talk) {
-            (Some((id, ended)), Some(talk)) if self.settings.gemini_minute && *id == talk.id => {
+            (Some((id, ended)), Some(talk))
+                if self.settings.resumes_after_minute() && *id == talk.id =>
+            {
                 left_of_minute(*ended, SystemTime::now())
             }
             _ => Duration::ZERO,
@@ -400,7 +404,7 @@ impl AcpTurn<'_> {
         if self.order.cancel.is_triggered() {
             return (TurnResult::Cancelled, None);
         }
-        let base = self.settings.base;
+        let base = self.settings.known.map(|known| known.name);
         let why = match (told, ran) {
             (_, Err(error)) => error.to_string(),
             // The message of an agent that was stopped is not the reason.

@@ -78,7 +78,7 @@ impl Bed {
     }
 
     fn visit(&self, moment: HookMoment<'_>) -> HookReply {
-        let visited = HookVisit { agent: "codex", conversation: "c1", moment };
+        let visited = HookVisit { agent: "codex", blocks_max: None, conversation: "c1", moment };
         visit(&self.project(), &visited, &StopSwitch::new().unwrap()).unwrap()
     }
 

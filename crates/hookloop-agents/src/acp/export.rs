@@ -21,14 +21,15 @@ const EXPORT_MAX: usize = 64 * 1024 * 1024;
 const MICROS: f64 = 1_000_000.0;
 
 impl AcpTurn<'_> {
-    /// Replaces the usage of an opencode turn by the sum over its requests. Without that sum the usage is partial.
+    /// Replaces the usage of a turn by the sum over its requests, if the agent can export it. If the export fails, the
+    /// usage is partial.
     pub(super) fn count_requests(&self, report: &mut TurnReport) {
-        let is_opencode = self.settings.base == Some("opencode");
-        let Some(id) = report.conversation.clone().filter(|_| is_opencode) else { return };
+        let export = self.settings.known.and_then(|known| known.export);
+        let (Some(export), Some(id)) = (export, report.conversation.clone()) else { return };
         if report.result == TurnResult::Cancelled {
             return;
         }
-        match self.exported(&id) {
+        match self.exported(export, &id) {
             Some(total) => {
                 let talk = self.order.conversation.filter(|talk| talk.id == id);
                 let before = talk.map_or_else(Usage::default, |talk| talk.usage);
@@ -40,13 +41,13 @@ impl AcpTurn<'_> {
     }
 
     /// Returns the usage of all requests of a conversation.
-    fn exported(&self, id: &str) -> Option<Usage> {
+    fn exported(&self, export: &str, id: &str) -> Option<Usage> {
         let program = self.settings.argv.first()?;
         // Another program in its place may not understand the command.
         if self.settings.argv.get(1).is_none_or(|word| word != "acp") {
             return None;
         }
-        let argv = vec![program.clone(), OsString::from("export"), OsString::from(id)];
+        let argv = vec![program.clone(), OsString::from(export), OsString::from(id)];
         let whole = RefCell::new(Vec::new());
         let filter = |stream: OutputStream| -> OutputFilter<'_> {
             let whole = &whole;

@@ -45,7 +45,92 @@ pub struct AgentProfile {
     pub env: &'static [(&'static str, &'static str)],
     /// The agent's modes for read, edit and full permissions, with ACP.
     pub modes: Option<[&'static str; 3]>,
+    /// Whether the agent runs commands in a sandbox of its own, unless its permissions are full.
+    pub has_sandbox: bool,
+    /// Names in lower case of files and directories that the agent reads as instructions, anywhere in a repository.
+    pub instructions: &'static [&'static str],
+    /// The default provider of its models, by its name in OpenTelemetry. The agent may be configured for another one.
+    pub provider: Option<&'static str>,
+    pub login: &'static AgentLogin,
+    /// The arguments with which the agent reports its login by its exit code, 0 or 1, and a part of its text for 1.
+    pub login_status: Option<(&'static [&'static str], &'static str)>,
+    /// The agent loses a conversation that is resumed in the minute of the clock in which it began, so hookloop waits
+    /// for the end of that minute.
+    pub resumes_after_minute: bool,
+    /// The argument with which the agent prints a conversation with the usage of each request. Its own report covers
+    /// only the last request of a turn.
+    pub export: Option<&'static str>,
 }
+
+/// Signs that an agent is logged in. An adapter uses the login of the agent that it adapts.
+#[derive(Debug)]
+pub struct AgentLogin {
+    /// Files below the user's home directory.
+    pub files: &'static [&'static str],
+    /// A variable that names the directory of the agent's settings, and the file in it.
+    pub elsewhere: (&'static str, &'static str),
+    /// Variables with a key, or with a choice of a provider. The first one is proposed to the user.
+    pub variables: &'static [&'static str],
+    /// The command that logs the agent in.
+    pub command: &'static str,
+    /// Signs of a provider of the user's own, which needs no login.
+    pub own_provider: Option<&'static OwnProviderSigns>,
+}
+
+/// Signs in an agent's settings that the user has configured a provider.
+#[derive(Debug)]
+pub struct OwnProviderSigns {
+    /// The variable that names the directory of the settings, and the directory below the home directory without it.
+    pub directory: (&'static str, &'static str),
+    pub file: &'static str,
+    /// Words in the file or in the agent's arguments.
+    pub words: &'static [&'static str],
+}
+
+const CLAUDE_LOGIN: AgentLogin = AgentLogin {
+    files: &[".claude/.credentials.json"],
+    elsewhere: ("CLAUDE_CONFIG_DIR", ".credentials.json"),
+    variables: &[
+        "ANTHROPIC_API_KEY",
+        "ANTHROPIC_AUTH_TOKEN",
+        "CLAUDE_CODE_OAUTH_TOKEN",
+        "CLAUDE_CODE_USE_BEDROCK",
+        "CLAUDE_CODE_USE_VERTEX",
+    ],
+    command: "claude auth login",
+    own_provider: None,
+};
+
+const CODEX_LOGIN: AgentLogin = AgentLogin {
+    files: &[".codex/auth.json"],
+    elsewhere: ("CODEX_HOME", "auth.json"),
+    variables: &["OPENAI_API_KEY", "CODEX_API_KEY"],
+    command: "codex login",
+    own_provider: Some(&OwnProviderSigns {
+        directory: ("CODEX_HOME", ".codex"),
+        file: "config.toml",
+        words: &["model_provider", "--oss"],
+    }),
+};
+
+const OPENCODE_LOGIN: AgentLogin = AgentLogin {
+    files: &[".local/share/opencode/auth.json"],
+    elsewhere: ("XDG_DATA_HOME", "opencode/auth.json"),
+    variables: &["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENROUTER_API_KEY", "GEMINI_API_KEY"],
+    command: "opencode auth login",
+    own_provider: None,
+};
+
+const GEMINI_LOGIN: AgentLogin = AgentLogin {
+    files: &[".gemini/oauth_creds.json", ".gemini/.env"],
+    elsewhere: ("GEMINI_CLI_HOME", ".gemini/oauth_creds.json"),
+    variables: &["GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_GENAI_USE_VERTEXAI"],
+    command: "gemini",
+    own_provider: None,
+};
+
+const CLAUDE_INSTRUCTIONS: &[&str] = &["claude.md", "claude.local.md", ".claude", ".mcp.json"];
+const CODEX_INSTRUCTIONS: &[&str] = &["agents.md", "agents.override.md", ".codex"];
 
 const OF_CLAUDE: &[&str] = &[
     ".claude/settings.json",
@@ -75,6 +160,13 @@ pub const AGENT_PROFILES: [AgentProfile; 6] = [
         can_ignore: true,
         env: &[],
         modes: None,
+        has_sandbox: false,
+        instructions: CLAUDE_INSTRUCTIONS,
+        provider: Some("anthropic"),
+        login: &CLAUDE_LOGIN,
+        login_status: Some((&["auth", "status"], "\"loggedIn\": false")),
+        resumes_after_minute: false,
+        export: None,
     },
     AgentProfile {
         name: "codex",
@@ -89,6 +181,13 @@ pub const AGENT_PROFILES: [AgentProfile; 6] = [
         can_ignore: true,
         env: &[],
         modes: None,
+        has_sandbox: true,
+        instructions: CODEX_INSTRUCTIONS,
+        provider: Some("openai"),
+        login: &CODEX_LOGIN,
+        login_status: Some((&["login", "status"], "Not logged in")),
+        resumes_after_minute: false,
+        export: None,
     },
     AgentProfile {
         name: "opencode",
@@ -103,6 +202,13 @@ pub const AGENT_PROFILES: [AgentProfile; 6] = [
         can_ignore: false,
         env: &[("OPENCODE_PERMISSION", OPENCODE_ASKS)],
         modes: None,
+        has_sandbox: false,
+        instructions: &["agents.md", "opencode.json", "opencode.jsonc", ".opencode"],
+        provider: None,
+        login: &OPENCODE_LOGIN,
+        login_status: None,
+        resumes_after_minute: false,
+        export: Some("export"),
     },
     AgentProfile {
         name: "gemini",
@@ -116,6 +222,15 @@ pub const AGENT_PROFILES: [AgentProfile; 6] = [
         can_ignore: false,
         env: &[],
         modes: Some(["default", "default", "default"]),
+        has_sandbox: false,
+        instructions: &["gemini.md", ".gemini"],
+        provider: Some("gcp.gemini"),
+        login: &GEMINI_LOGIN,
+        login_status: None,
+        // google-gemini/gemini-cli#28775. The conversation is lost at the second resume anyway, unless the settings have
+        // `general.sessionRetention.enabled: false`.
+        resumes_after_minute: true,
+        export: None,
     },
     AgentProfile {
         name: "codex-acp",
@@ -129,6 +244,13 @@ pub const AGENT_PROFILES: [AgentProfile; 6] = [
         can_ignore: false,
         env: &[],
         modes: Some(["read-only", "workspace-write", "agent-full-access"]),
+        has_sandbox: true,
+        instructions: CODEX_INSTRUCTIONS,
+        provider: Some("openai"),
+        login: &CODEX_LOGIN,
+        login_status: None,
+        resumes_after_minute: false,
+        export: None,
     },
     AgentProfile {
         name: "claude-agent-acp",
@@ -141,6 +263,13 @@ pub const AGENT_PROFILES: [AgentProfile; 6] = [
         can_ignore: false,
         env: &[],
         modes: Some(["default", "acceptEdits", "bypassPermissions"]),
+        has_sandbox: false,
+        instructions: CLAUDE_INSTRUCTIONS,
+        provider: Some("anthropic"),
+        login: &CLAUDE_LOGIN,
+        login_status: None,
+        resumes_after_minute: false,
+        export: None,
     },
 ];
 

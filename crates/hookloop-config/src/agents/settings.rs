@@ -206,7 +206,7 @@ pub struct AgentPowers<'s>(&'s AgentSettings);
 impl fmt::Display for AgentPowers<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let settings = self.0;
-        let has_sandbox = matches!(settings.base, Some("codex" | "codex-acp"));
+        let has_sandbox = settings.known().is_some_and(|known| known.has_sandbox);
         let text = match (settings.dialect, settings.permissions) {
             (AgentDialect::Command, _) => {
                 "do what the program does: hookloop keeps nothing from it"

@@ -9,6 +9,7 @@ use std::{fmt, fs};
 
 use hookloop_agents::agent_chain::AgentChain;
 use hookloop_config::agents::AgentPermissions;
+use hookloop_config::agents::profile::AGENT_PROFILES;
 use hookloop_config::effective::GatekeeperRules;
 use hookloop_core::excerpt::LeftOut;
 use hookloop_core::hook::HookRegistry;
@@ -162,26 +163,13 @@ fn ask(
     Ok(ReviewReply { approves: None, line: text.clone(), text })
 }
 
+/// Instructions for agents that have no profile.
+const OTHER_INSTRUCTIONS: [&str; 4] = ["agent.md", "qwen.md", ".qwen", ".cursor"];
+
 /// Removes the files that agents read as instructions from a review's checkout.
 ///
 /// The author of the change could use them to instruct the reviewer.
 fn leave_out_instructions(top: &Path) -> Result<(), StepError> {
-    const NAMES: [&str; 14] = [
-        "claude.md",
-        "claude.local.md",
-        "agents.md",
-        "agents.override.md",
-        "agent.md",
-        "gemini.md",
-        "qwen.md",
-        ".claude",
-        ".codex",
-        ".gemini",
-        ".qwen",
-        ".opencode",
-        ".cursor",
-        ".mcp.json",
-    ];
     let failed =
         |error: std::io::Error| StepError::Retry { why: format!("a review's checkout: {error}") };
     let mut left = vec![top.to_owned()];
@@ -190,8 +178,9 @@ fn leave_out_instructions(top: &Path) -> Result<(), StepError> {
             let entry = entry.map_err(failed)?;
             let (path, kind) = (entry.path(), entry.file_type().map_err(failed)?);
             let name = entry.file_name().to_string_lossy().to_ascii_lowercase();
+            let mut names = AGENT_PROFILES.iter().flat_map(|known| known.instructions);
             let is_instruction =
-                NAMES.contains(&name.as_str()) || name.starts_with("opencode.json");
+                names.any(|known| *known == name) || OTHER_INSTRUCTIONS.contains(&name.as_str());
             match (is_instruction, kind.is_dir()) {
                 (true, true) => fs::remove_dir_all(&path).map_err(failed)?,
                 (true, false) => fs::remove_file(&path).map_err(failed)?,

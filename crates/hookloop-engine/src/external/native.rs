@@ -27,8 +27,6 @@ use crate::session::{StartError, start_error};
 
 /// Open sessions that are searched for the one of a conversation.
 const OPEN_MAX: usize = 1_000;
-/// Maximum gate retries for Claude Code, which stops after eight blocks in a row anyway.
-const CLAUDE_RETRIES_MAX: u32 = 7;
 /// The lock that is held while a session is searched or started.
 const STARTING: &str = "guests.lock";
 /// Sessions of lost agents that one call ends at most.
@@ -41,6 +39,8 @@ const DESCRIPTION_MAX: usize = 4 * 1024;
 pub struct HookVisit<'a> {
     /// `claude`, `codex` or `gemini`.
     pub agent: &'a str,
+    /// The most times in a row that the agent lets a hook block its stop; `None` if it has no such limit.
+    pub blocks_max: Option<u32>,
     /// The agent's own id of its conversation.
     pub conversation: &'a str,
     pub moment: HookMoment<'a>,
@@ -122,14 +122,11 @@ impl HookHost<'_> {
     fn start(&self) -> Result<ExternalSession, StartError> {
         let rules = self.project.rules();
         let own = rules.limits.session;
-        let limits = match self.visit.agent {
-            "claude" => SessionLimits {
-                hook_retries: own.hook_retries.min(CLAUDE_RETRIES_MAX),
-                iterations: own.iterations.min(CLAUDE_RETRIES_MAX + 1),
-                ..own
-            },
-            _ => own,
-        };
+        let limits = self.visit.blocks_max.map_or(own, |blocks| SessionLimits {
+            hook_retries: own.hook_retries.min(blocks.saturating_sub(1)),
+            iterations: own.iterations.min(blocks),
+            ..own
+        });
         let purpose = SessionPurpose {
             name: self.name(),
             agent: self.agent(),

@@ -5,7 +5,6 @@
 
 use std::collections::BTreeSet;
 
-use hookloop_config::agents::AgentSettings;
 use hookloop_core::hook_status::HookStatus;
 use hookloop_core::session::facts::{SubmitVerdict, TurnEnded};
 use hookloop_core::session::plan::CostFigure;
@@ -219,7 +218,8 @@ impl TracedSession<'_> {
         says.text("gen_ai.operation.name", "invoke_agent");
         says.text("gen_ai.agent.name", agent);
         let settings = self.project.rules().agent(agent).ok();
-        says.maybe("gen_ai.provider.name", settings.as_ref().and_then(provider));
+        let known = settings.as_ref().and_then(|settings| settings.known());
+        says.maybe("gen_ai.provider.name", known.and_then(|known| known.provider));
         says.maybe("gen_ai.request.model", self.model(agent).as_deref());
     }
 
@@ -370,16 +370,6 @@ impl TracedSession<'_> {
             SessionOutcome::Limit { limit } => Some(limit.name().to_owned()),
             _ => None,
         }
-    }
-}
-
-/// Returns the default provider of an agent. The agent may be configured for another one.
-fn provider(settings: &AgentSettings) -> Option<&'static str> {
-    match settings.base? {
-        "claude" | "claude-agent-acp" => Some("anthropic"),
-        "codex" | "codex-acp" => Some("openai"),
-        "gemini" => Some("gcp.gemini"),
-        _ => None,
     }
 }
 

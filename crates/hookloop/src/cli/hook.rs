@@ -75,8 +75,12 @@ impl HookArgs {
         let project = context
             .project()?
             .for_caller(Caller::known(&crate::environment::user_name(), external));
-        let visitor =
-            HookVisit { agent: agent.name(), conversation: payload.conversation(), moment };
+        let visitor = HookVisit {
+            agent: agent.name(),
+            blocks_max: agent.blocks_max(),
+            conversation: payload.conversation(),
+            moment,
+        };
         let reply = visit(&project, &visitor, &StopSwitch::new()?)?;
         match answer(agent, payload, &self.event, reply) {
             Some(answer) => context.out.json(&answer),

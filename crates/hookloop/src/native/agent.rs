@@ -10,6 +10,8 @@ const TIMEOUT_S: u64 = 3600;
 /// Codex allows no more at the end of a session, and warns about hooks with more.
 const CODEX_END_TIMEOUT_S: u64 = 3;
 const MS_PER_S: u64 = 1000;
+/// Claude Code stops after this number of blocks in a row.
+const CLAUDE_BLOCKS_MAX: u32 = 8;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NativeAgent {
@@ -127,6 +129,14 @@ impl NativeAgent {
             (NativeAgent::Codex, "SessionEnd") => CODEX_END_TIMEOUT_S,
             (NativeAgent::Gemini, _) => TIMEOUT_S * MS_PER_S,
             _ => TIMEOUT_S,
+        }
+    }
+
+    /// Returns the most times in a row that the agent lets a hook block its stop; `None` without such a limit.
+    pub(crate) fn blocks_max(self) -> Option<u32> {
+        match self {
+            NativeAgent::Claude => Some(CLAUDE_BLOCKS_MAX),
+            NativeAgent::Codex | NativeAgent::Gemini => None,
         }
     }
 

@@ -141,7 +141,8 @@ fn claims_by_a_tool(who: Who) {
 
 fn is_blocked_by_a_tool(who: Who) {
     let stage = AgentProject::with_task(who);
-    let why = json!({ "taskId": "t1", "status": "blocked", "blockedReason": "there is no question" });
+    let why =
+        json!({ "taskId": "t1", "status": "blocked", "blockedReason": "there is no question" });
     stage.model.extend([who.tool("task_update", why), Turn::say("I can't go on.")]);
     let ran = stage.run(&["--tasks", "--stop-when", "promise"]);
     assert_eq!(ran.code, 3, "{ran:#?}");

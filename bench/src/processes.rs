@@ -38,8 +38,7 @@ impl Runner {
             arg.replace("{i}", &round.to_string()).replace("{odd}", &(2 * round + 1).to_string())
         };
         let args: Vec<String> = self.args.iter().map(place).collect();
-        let meter = std::env::current_exe().unwrap().with_file_name("meter");
-        let output = Command::new(meter)
+        let output = Command::new(beside("meter"))
             .arg(&self.program)
             .args(&args)
             .current_dir(&self.directory)
@@ -56,6 +55,16 @@ impl Runner {
             .collect();
         (Duration::from_nanos(figures[0]), Duration::from_nanos(figures[1]), figures[2])
     }
+}
+
+/// Returns a program of the same build as this one.
+pub fn beside(name: &str) -> PathBuf {
+    let own = std::env::current_exe().unwrap();
+    // Cargo puts tests one directory below the programs.
+    let directory = own.ancestors().skip(1).find(|above| !above.ends_with("deps")).unwrap();
+    let program = directory.join(name);
+    assert!(program.is_file(), "{} is missing: build the workspace", program.display());
+    program
 }
 
 /// Runs each of `runners` once per round, after `warm_ups` rounds that do not count.

@@ -22,6 +22,8 @@ fn main() {
         if is("CARGO_CFG_TARGET_ENV", "gnu") {
             println!("cargo::rustc-link-arg=-no-pie");
         }
+    } else if is("CARGO_CFG_TARGET_ENV", "gnu") && env::var_os("HOOKLOOP_PIE").is_none() {
+        println!("cargo::rustc-link-arg-bins=-no-pie");
     } else if applies_packed_relocations() {
         // A linker that does not know the keyword only warns.
         println!("cargo::rustc-link-arg-bins=-Wl,-z,pack-relative-relocs");

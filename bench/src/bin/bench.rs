@@ -4,14 +4,14 @@
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a measuring tool")]
 
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use hookloop_bench::bare::Bare;
 use hookloop_bench::figures::{Sample, ms, table, times};
-use hookloop_bench::processes::{Runner, round_robin};
+use hookloop_bench::processes::{Runner, beside, round_robin};
 use hookloop_bench::{hooks, loops, mcp};
 use hookloop_config::effective::EffectiveConfig;
 use hookloop_core::claim::Fence;
@@ -176,11 +176,6 @@ fn add(project: &Project, n: usize) {
     let id = format!("n{n}").parse().unwrap();
     let spec = TaskSpec { goal: format!("task {n}"), ..TaskSpec::default() };
     project.execute(&Command::AddTask { id, spec, depends_on: vec![] }).unwrap();
-}
-
-/// A program that was built beside this one.
-fn beside(name: &str) -> PathBuf {
-    std::env::current_exe().unwrap().with_file_name(name)
 }
 
 /// Operations as processes against the floor, at several sizes.

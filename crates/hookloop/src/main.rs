@@ -28,6 +28,7 @@ mod sanitize;
 mod tui;
 mod web;
 
+use std::ffi::OsString;
 use std::io::Write as _;
 use std::mem::ManuallyDrop;
 use std::process::ExitCode;
@@ -46,7 +47,8 @@ fn main() -> ExitCode {
         _ => {}
     }
     // Like `Cli::parse()`, without the cost of dropping the parser: the process ends soon.
-    let mut parser = ManuallyDrop::new(cli::Cli::command());
+    let words: Vec<OsString> = std::env::args_os().skip(1).collect();
+    let mut parser = ManuallyDrop::new(cli::narrow_parser(&words));
     let mut parsed = parse(&mut parser);
     if parsed.as_ref().is_err_and(shows_commands) {
         // Help and mistakes name commands that this command line does not use, so all of them are defined.

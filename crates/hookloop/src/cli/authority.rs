@@ -5,6 +5,7 @@
 
 use hookloop_core::authority::ControlledAction;
 
+use super::command_groups::{FleetGroup, IntegrationGroup, ProjectGroup, SessionGroup, TaskGroup};
 use super::{
     Cli, TopCommand, agents, fleet, hooks, import, inbox, nats, schedule, sessions, task, worktrees,
 };
@@ -21,44 +22,55 @@ impl TopCommand {
     fn controlled(&self) -> Option<ControlledAction> {
         match self {
             // Init trusts nothing and runs nothing for an agent; the demo has its own project and state.
-            TopCommand::Init(_) | TopCommand::Demo(_) => None,
-            TopCommand::Run(_) => Some(ControlledAction::StartSession),
-            TopCommand::Resume(args) => Some(args.controlled()),
-            TopCommand::Pause(_) => Some(ControlledAction::PauseSession),
-            TopCommand::Stop(_) => Some(ControlledAction::StopSession),
-            TopCommand::Message(_) => Some(ControlledAction::MessageAgent),
-            TopCommand::Merge(_) => Some(ControlledAction::MergeWork),
-            TopCommand::Worker(_) => Some(ControlledAction::StartWorker),
-            TopCommand::Serve(_) => Some(ControlledAction::ServeDashboard),
-            TopCommand::Dispatch(_) => Some(ControlledAction::DispatchReactions),
-            TopCommand::Rebuild(_) => Some(ControlledAction::RebuildView),
-            TopCommand::Verify(args) => args.accepts().then_some(ControlledAction::RebuildView),
-            TopCommand::Install(args) => {
+            TopCommand::Session(SessionGroup::Init(_))
+            | TopCommand::Session(SessionGroup::Demo(_)) => None,
+            TopCommand::Session(SessionGroup::Run(_)) => Some(ControlledAction::StartSession),
+            TopCommand::Session(SessionGroup::Resume(args)) => Some(args.controlled()),
+            TopCommand::Session(SessionGroup::Pause(_)) => Some(ControlledAction::PauseSession),
+            TopCommand::Session(SessionGroup::Stop(_)) => Some(ControlledAction::StopSession),
+            TopCommand::Session(SessionGroup::Message(_)) => Some(ControlledAction::MessageAgent),
+            TopCommand::Fleet(FleetGroup::Merge(_)) => Some(ControlledAction::MergeWork),
+            TopCommand::Fleet(FleetGroup::Worker(_)) => Some(ControlledAction::StartWorker),
+            TopCommand::Integration(IntegrationGroup::Serve(_)) => {
+                Some(ControlledAction::ServeDashboard)
+            }
+            TopCommand::Project(ProjectGroup::Dispatch(_)) => {
+                Some(ControlledAction::DispatchReactions)
+            }
+            TopCommand::Project(ProjectGroup::Rebuild(_)) => Some(ControlledAction::RebuildView),
+            TopCommand::Project(ProjectGroup::Verify(args)) => {
+                args.accepts().then_some(ControlledAction::RebuildView)
+            }
+            TopCommand::Integration(IntegrationGroup::Install(args)) => {
                 args.changes_settings().then_some(ControlledAction::InstallHooks)
             }
-            TopCommand::Uninstall(_) => Some(ControlledAction::InstallHooks),
-            TopCommand::Sessions(command) => command.controlled(),
-            TopCommand::Fleet(command) => command.controlled(),
-            TopCommand::Worktrees(command) => command.controlled(),
-            TopCommand::Inbox(args) => args.controlled(),
-            TopCommand::Task(command) => command.controlled(),
-            TopCommand::Schedule(command) => command.controlled(),
-            TopCommand::Hooks(command) => command.controlled(),
-            TopCommand::Agents(command) => command.controlled(),
-            TopCommand::Nats(command) => command.controlled(),
-            TopCommand::Import(command) => command.controlled(),
+            TopCommand::Integration(IntegrationGroup::Uninstall(_)) => {
+                Some(ControlledAction::InstallHooks)
+            }
+            TopCommand::Session(SessionGroup::Sessions(command)) => command.controlled(),
+            TopCommand::Fleet(FleetGroup::Fleet(command)) => command.controlled(),
+            TopCommand::Fleet(FleetGroup::Worktrees(command)) => command.controlled(),
+            TopCommand::Fleet(FleetGroup::Inbox(args)) => args.controlled(),
+            TopCommand::Task(TaskGroup::Task(command)) => command.controlled(),
+            TopCommand::Task(TaskGroup::Schedule(command)) => command.controlled(),
+            TopCommand::Task(TaskGroup::Hooks(command)) => command.controlled(),
+            TopCommand::Task(TaskGroup::Agents(command)) => command.controlled(),
+            TopCommand::Project(ProjectGroup::Nats(command)) => command.controlled(),
+            TopCommand::Project(ProjectGroup::Import(command)) => command.controlled(),
             // The TUI checks at each deciding key; the MCP server and native hooks act for an agent.
-            TopCommand::Watch(_) | TopCommand::Mcp(_) | TopCommand::Hook(_) => None,
-            TopCommand::Why(_)
-            | TopCommand::Usage(_)
-            | TopCommand::Log(_)
-            | TopCommand::Status(_)
-            | TopCommand::Policy(_)
-            | TopCommand::Doctor(_)
-            | TopCommand::Schema(_)
-            | TopCommand::Reference(_)
-            | TopCommand::Completions(_)
-            | TopCommand::Man(_) => None,
+            TopCommand::Session(SessionGroup::Watch(_))
+            | TopCommand::Integration(IntegrationGroup::Mcp(_))
+            | TopCommand::Integration(IntegrationGroup::Hook(_)) => None,
+            TopCommand::Fleet(FleetGroup::Why(_))
+            | TopCommand::Fleet(FleetGroup::Usage(_))
+            | TopCommand::Project(ProjectGroup::Log(_))
+            | TopCommand::Project(ProjectGroup::Status(_))
+            | TopCommand::Project(ProjectGroup::Policy(_))
+            | TopCommand::Project(ProjectGroup::Doctor(_))
+            | TopCommand::Project(ProjectGroup::Schema(_))
+            | TopCommand::Project(ProjectGroup::Reference(_))
+            | TopCommand::Project(ProjectGroup::Completions(_))
+            | TopCommand::Project(ProjectGroup::Man(_)) => None,
         }
     }
 }

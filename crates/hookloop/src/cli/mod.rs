@@ -2,6 +2,7 @@
 
 mod agents;
 mod authority;
+mod command_groups;
 mod completions;
 mod context;
 mod demo;
@@ -45,9 +46,11 @@ mod why;
 mod worker;
 mod worktrees;
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Parser, Subcommand, ValueEnum};
+use clap::{Args as _, Parser, Subcommand, ValueEnum};
+use command_groups::{FleetGroup, IntegrationGroup, ProjectGroup, SessionGroup, TaskGroup};
 use context::CommandContext;
 
 use crate::diagnostics::{self, DiagnosticsMode, StartedSink, VerbosityArgs};
@@ -56,9 +59,12 @@ use crate::error::{CliError, CliResult};
 /// The command that agents' own hooks run.
 pub(crate) const HOOK: &str = "hook";
 
+/// The name of the program in its own texts.
+const PROGRAM: &str = "hookloop";
+
 /// Hooks, gates and a task graph for coding agents.
 #[derive(Parser)]
-#[command(name = "hookloop", version, max_term_width = 100, disable_help_subcommand = true)]
+#[command(name = PROGRAM, version, max_term_width = 100, disable_help_subcommand = true)]
 pub(crate) struct Cli {
     #[command(flatten)]
     global: GlobalArgs,
@@ -97,66 +103,41 @@ enum ColourChoice {
     Never,
 }
 
+/// The commands, in groups.
+///
+/// clap builds the commands of a group in one function. A short command needs only its own group.
 #[derive(Subcommand)]
-#[command(defer = true)]
 enum TopCommand {
-    Init(init::InitArgs),
-    Demo(demo::DemoArgs),
-    Run(run::RunArgs),
-    Resume(resume::ResumeArgs),
-    Watch(watch::WatchArgs),
-    Pause(pause::PauseArgs),
-    Stop(stop::StopArgs),
-    Message(message::MessageArgs),
-    /// What sessions there are, and what happened in them
-    #[command(subcommand)]
-    Sessions(sessions::SessionsCommand),
-    Merge(merge::MergeArgs),
-    Worker(worker::WorkerArgs),
-    /// See and steer all workers that share a store
-    #[command(subcommand)]
-    Fleet(fleet::FleetCommand),
-    /// The worktrees that tasks are worked on in
-    #[command(subcommand)]
-    Worktrees(worktrees::WorktreesCommand),
-    Inbox(inbox::InboxArgs),
-    Why(why::WhyArgs),
-    Usage(usage::UsageArgs),
-    /// Add tasks, move them along, look at them
-    #[command(subcommand)]
-    Task(task::TaskCommand),
-    /// Tasks that come again
-    #[command(subcommand)]
-    Schedule(schedule::ScheduleSubcommand),
-    /// See and switch the hooks that follow events
-    #[command(subcommand)]
-    Hooks(hooks::HooksCommand),
-    /// See the agents that can do the work, and agree to what a repository has for them
-    #[command(subcommand)]
-    Agents(agents::AgentsCommand),
-    Install(install::InstallArgs),
-    Uninstall(uninstall::UninstallArgs),
-    Hook(hook::HookArgs),
-    Mcp(mcp::McpArgs),
-    Serve(serve::ServeArgs),
-    Log(log::EventLogArgs),
-    Dispatch(dispatch::DispatchArgs),
-    /// A server to try a shared store with; keys and permissions for one
-    #[command(subcommand)]
-    Nats(nats::NatsCommand),
-    Status(status::StatusArgs),
-    /// Take over another tool's configuration
-    #[command(subcommand)]
-    Import(import::ImportCommand),
-    Policy(policy::PolicyArgs),
-    Doctor(doctor::DoctorArgs),
-    Verify(verify::VerifyArgs),
-    Rebuild(rebuild::RebuildArgs),
-    Schema(schema::SchemaArgs),
-    #[command(hide = true)]
-    Reference(reference::ReferenceArgs),
-    Completions(completions::CompletionsArgs),
-    Man(man::ManArgs),
+    #[command(flatten)]
+    Session(command_groups::SessionGroup),
+    #[command(flatten)]
+    Fleet(command_groups::FleetGroup),
+    #[command(flatten)]
+    Task(command_groups::TaskGroup),
+    #[command(flatten)]
+    Integration(command_groups::IntegrationGroup),
+    #[command(flatten)]
+    Project(command_groups::ProjectGroup),
+}
+
+/// Returns a parser that has only the commands that the command line may name.
+///
+/// clap copies the global options into every command of a parser. With all commands, that takes longer than the rest
+/// of a short command. A command line that this parser accepts means the same to the parser with all commands.
+pub(crate) fn narrow_parser(words: &[OsString]) -> clap::Command {
+    let all = TopCommand::of_words(words);
+    let mut found: Vec<&clap::Command> = Vec::new();
+    for command in words.iter().filter_map(|word| all.find_subcommand(word)) {
+        if !found.iter().any(|known| known.get_name() == command.get_name()) {
+            found.push(command);
+        }
+    }
+    let parser = clap::Command::new(PROGRAM)
+        .version(env!("CARGO_PKG_VERSION"))
+        .disable_help_subcommand(true)
+        .subcommand_required(true)
+        .subcommands(found.into_iter().cloned());
+    GlobalArgs::augment_args(parser)
 }
 
 /// Tools for git hooks that are not imported: a gate runs them.
@@ -187,9 +168,45 @@ pub(crate) fn unknown_importer(error: &clap::Error, parser: &clap::Command) -> O
 }
 
 impl TopCommand {
+    /// Returns the commands of the groups that have a command of one of these names.
+    fn of_words(words: &[OsString]) -> clap::Command {
+        let named = |has: fn(&str) -> bool| words.iter().any(|word| word.to_str().is_some_and(has));
+        let mut found = clap::Command::new("");
+        if named(SessionGroup::has_subcommand) {
+            found = SessionGroup::augment_subcommands(found);
+        }
+        if named(FleetGroup::has_subcommand) {
+            found = FleetGroup::augment_subcommands(found);
+        }
+        if named(TaskGroup::has_subcommand) {
+            found = TaskGroup::augment_subcommands(found);
+        }
+        if named(IntegrationGroup::has_subcommand) {
+            found = IntegrationGroup::augment_subcommands(found);
+        }
+        if named(ProjectGroup::has_subcommand) {
+            found = ProjectGroup::augment_subcommands(found);
+        }
+        found
+    }
+
+    fn run(self, context: &mut CommandContext) -> CliResult<()> {
+        match self {
+            TopCommand::Session(command) => command.run(context),
+            TopCommand::Fleet(command) => command.run(context),
+            TopCommand::Task(command) => command.run(context),
+            TopCommand::Integration(command) => command.run(context),
+            TopCommand::Project(command) => command.run(context),
+        }
+    }
+
     /// An agent reads the exit code of a wrong command line as a hook's refusal.
     fn as_own_failure(&self, error: CliError) -> CliError {
-        if let TopCommand::Hook(_) = self { error.into_refused() } else { error }
+        if let TopCommand::Integration(IntegrationGroup::Hook(_)) = self {
+            error.into_refused()
+        } else {
+            error
+        }
     }
 }
 
@@ -201,16 +218,16 @@ impl Cli {
     /// Returns the place of this command's diagnostics.
     fn diagnostics(&self) -> DiagnosticsMode {
         let has_screen = match &self.command {
-            TopCommand::Run(args) => args.has_screen(),
-            TopCommand::Resume(args) => args.has_screen(),
-            TopCommand::Watch(_) => true,
+            TopCommand::Session(SessionGroup::Run(args)) => args.has_screen(),
+            TopCommand::Session(SessionGroup::Resume(args)) => args.has_screen(),
+            TopCommand::Session(SessionGroup::Watch(_)) => true,
             _ => false,
         };
         let has_log_lines = match &self.command {
-            TopCommand::Run(args) => args.has_log_lines(),
-            TopCommand::Resume(args) => args.has_log_lines(),
-            TopCommand::Worker(args) => args.has_log_lines(),
-            TopCommand::Serve(args) => args.has_log_lines(),
+            TopCommand::Session(SessionGroup::Run(args)) => args.has_log_lines(),
+            TopCommand::Session(SessionGroup::Resume(args)) => args.has_log_lines(),
+            TopCommand::Fleet(FleetGroup::Worker(args)) => args.has_log_lines(),
+            TopCommand::Integration(IntegrationGroup::Serve(args)) => args.has_log_lines(),
             _ => false,
         };
         match &self.command {
@@ -218,13 +235,14 @@ impl Cli {
             // Other lines would break the format of the log.
             _ if has_log_lines => DiagnosticsMode::FileOnly,
             // An agent reads the standard error of these.
-            TopCommand::Mcp(_) | TopCommand::Hook(_) => DiagnosticsMode::FileOnly,
-            TopCommand::Run(_)
-            | TopCommand::Resume(_)
-            | TopCommand::Merge(_)
-            | TopCommand::Worker(_)
-            | TopCommand::Serve(_)
-            | TopCommand::Dispatch(_) => DiagnosticsMode::LongRunning,
+            TopCommand::Integration(IntegrationGroup::Mcp(_))
+            | TopCommand::Integration(IntegrationGroup::Hook(_)) => DiagnosticsMode::FileOnly,
+            TopCommand::Session(SessionGroup::Run(_))
+            | TopCommand::Session(SessionGroup::Resume(_))
+            | TopCommand::Fleet(FleetGroup::Merge(_))
+            | TopCommand::Fleet(FleetGroup::Worker(_))
+            | TopCommand::Integration(IntegrationGroup::Serve(_))
+            | TopCommand::Project(ProjectGroup::Dispatch(_)) => DiagnosticsMode::LongRunning,
             _ => DiagnosticsMode::OnRequest,
         }
     }
@@ -241,46 +259,7 @@ impl Cli {
         for action in decisions {
             context.authorize(action)?;
         }
-        let done = match self.command {
-            TopCommand::Init(args) => args.run(context),
-            TopCommand::Demo(args) => args.run(context),
-            TopCommand::Run(args) => args.run(context),
-            TopCommand::Resume(args) => args.run(context),
-            TopCommand::Watch(args) => args.run(context),
-            TopCommand::Pause(args) => args.run(context),
-            TopCommand::Stop(args) => args.run(context),
-            TopCommand::Message(args) => args.run(context),
-            TopCommand::Sessions(command) => command.run(context),
-            TopCommand::Merge(args) => args.run(context),
-            TopCommand::Worker(args) => args.run(context),
-            TopCommand::Fleet(command) => command.run(context),
-            TopCommand::Worktrees(command) => command.run(context),
-            TopCommand::Inbox(args) => args.run(context),
-            TopCommand::Why(args) => args.run(context),
-            TopCommand::Usage(args) => args.run(context),
-            TopCommand::Task(command) => command.run(context),
-            TopCommand::Schedule(command) => command.run(context),
-            TopCommand::Hooks(command) => command.run(context),
-            TopCommand::Agents(command) => command.run(context),
-            TopCommand::Install(args) => args.run(context),
-            TopCommand::Uninstall(args) => args.run(context),
-            TopCommand::Hook(args) => args.run(context),
-            TopCommand::Mcp(args) => args.run(context),
-            TopCommand::Serve(args) => args.run(context),
-            TopCommand::Log(args) => args.run(context),
-            TopCommand::Dispatch(args) => args.run(context),
-            TopCommand::Nats(command) => command.run(context),
-            TopCommand::Status(args) => args.run(context),
-            TopCommand::Import(command) => command.run(context),
-            TopCommand::Policy(args) => args.run(context),
-            TopCommand::Doctor(args) => args.run(context),
-            TopCommand::Verify(args) => args.run(context),
-            TopCommand::Rebuild(args) => args.run(context),
-            TopCommand::Schema(args) => args.run(context),
-            TopCommand::Reference(args) => args.run(context),
-            TopCommand::Completions(args) => args.run(context),
-            TopCommand::Man(args) => args.run(context),
-        };
+        let done = self.command.run(context);
         let done = done.map_err(|error| context.with_log_path(error));
         // On standard error the message follows anyway.
         if let (Err(error), StartedSink::File) = (&done, sink) {
@@ -293,5 +272,59 @@ impl Cli {
         done?;
         context.out.flush()?;
         Ok(context.exit)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    fn narrow(line: &str) -> clap::Command {
+        narrow_parser(&line.split(' ').map(OsString::from).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn narrow_parser_has_only_the_named_commands() {
+        let names = |line| {
+            let parser = narrow(line);
+            parser.get_subcommands().map(|command| command.get_name().to_owned()).collect()
+        };
+        let of = |line| -> Vec<String> { names(line) };
+        assert_eq!(of("task ready --limit 10"), ["task"]);
+        assert_eq!(of("--json status"), ["status"]);
+        assert_eq!(of("run stop the run"), ["run", "stop"]);
+        assert_eq!(of("--version"), [""; 0]);
+    }
+
+    /// The parser with all commands reads the same from a line that the narrow one accepts.
+    #[test]
+    fn narrow_parser_agrees_with_the_whole_one() {
+        let lines = [
+            "task ready --limit 10",
+            "--json task add status --json",
+            "-C task status",
+            "-C . --color never task list",
+            "run stop --agent claude -v",
+            "message s1 run",
+            "task dep",
+            "nonsense task",
+            "status --nonsense",
+            "-C task",
+        ];
+        let mut accepted = 0;
+        for line in lines {
+            let words = || std::iter::once("hookloop").chain(line.split(' '));
+            let whole = Cli::command().try_get_matches_from(words());
+            let narrow = narrow(line).try_get_matches_from(words());
+            if let Ok(narrow) = narrow {
+                accepted += 1;
+                assert_eq!(format!("{narrow:?}"), format!("{:?}", whole.unwrap()), "{line}");
+            } else {
+                assert!(whole.is_err(), "{line}");
+            }
+        }
+        assert_eq!(accepted, 6, "the lines that both accept");
     }
 }

@@ -1,0 +1,54 @@
+//! Holds the cost of short commands against the floor program, both of the same build.
+//!
+//! The bars are for unoptimised builds, which CI makes. `bench/run` measures optimised ones for docs/benchmarks.md.
+#![expect(clippy::unwrap_used, reason = "a test")]
+
+mod cost {
+    use std::path::Path;
+
+    use hookloop_bench::processes::{Cost, Runner, beside, round_robin};
+
+    const TASKS: usize = 100;
+    const WARM_UPS: usize = 3;
+    const ROUNDS: usize = 41;
+    /// Processor time, as a multiple of the floor's.
+    const READY_CPU_MAX: f64 = 4.5;
+    const VERSION_CPU_MAX: f64 = 1.6;
+    const READY_KIB_MAX: u64 = 46 * 1024;
+    const VERSION_KIB_MAX: u64 = 18 * 1024;
+
+    /// Returns the costs of the floor's `ready`, of hookloop's `ready` and of `hookloop --version`.
+    fn costs() -> [Cost; 3] {
+        let directory = tempfile::tempdir().unwrap();
+        let work = directory.path();
+        let (floor, hookloop) = (beside("floor"), beside("hookloop"));
+        let run = |program: &Path, args: &str| Runner::new(program, args, work, work);
+        let tasks: String = (1..=TASKS).map(|id| format!("{{\"goal\":\"task {id}\"}}\n")).collect();
+        std::fs::write(work.join("in.jsonl"), tasks).unwrap();
+        std::fs::write(work.join("hookloop.yaml"), "version: 1\n").unwrap();
+        run(&hookloop, "task import in.jsonl").run(0);
+        run(&floor, &format!("t.db seed {TASKS}")).run(0);
+        let measured = [
+            run(&floor, "t.db ready"),
+            run(&hookloop, "task ready --limit 10"),
+            run(&hookloop, "--version"),
+        ];
+        round_robin(&measured, 0, WARM_UPS, ROUNDS).try_into().unwrap()
+    }
+
+    #[test]
+    fn short_commands_stay_near_the_floor() {
+        let [floor, ready, version] = costs();
+        let against_floor = |cost: &Cost| cost.cpu.median() / floor.cpu.median();
+        let (of_ready, of_version) = (against_floor(&ready), against_floor(&version));
+        let figures = format!(
+            "processor time against the floor's: `ready` {of_ready:.2}, `--version` {of_version:.2}; \
+             memory: {} KiB, {} KiB",
+            ready.rss_kib, version.rss_kib
+        );
+        assert!(of_ready <= READY_CPU_MAX, "{figures}");
+        assert!(of_version <= VERSION_CPU_MAX, "{figures}");
+        assert!(ready.rss_kib <= READY_KIB_MAX, "{figures}");
+        assert!(version.rss_kib <= VERSION_KIB_MAX, "{figures}");
+    }
+}

@@ -23,7 +23,15 @@ mod cost {
         let work = directory.path();
         let (floor, hookloop) = (beside("floor"), beside("hookloop"));
         let run = |program: &Path, args: &str| Runner::new(program, args, work, work);
-        let tasks: String = (1..=TASKS).map(|id| format!("{{\"goal\":\"task {id}\"}}\n")).collect();
+        // As the floor has them: each second task waits for the one before it.
+        let pair = |first: usize| {
+            let second = first + 1;
+            format!(
+                "{{\"id\":\"t{first}\",\"goal\":\"task {first}\"}}\n\
+                 {{\"id\":\"t{second}\",\"goal\":\"task {second}\",\"depends_on\":[\"t{first}\"]}}\n"
+            )
+        };
+        let tasks: String = (1..=TASKS).step_by(2).map(pair).collect();
         std::fs::write(work.join("in.jsonl"), tasks).unwrap();
         std::fs::write(work.join("hookloop.yaml"), "version: 1\n").unwrap();
         run(&hookloop, "task import in.jsonl").run(0);

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use hookloop_bench::figures::{Sample, ms, table, times};
 use hookloop_bench::ours::Feed;
-use hookloop_bench::processes::{Runner, round_robin};
+use hookloop_bench::processes::{Runner, beside, round_robin};
 use hookloop_store::jetstream::{self, JetStreamLog, NatsOptions, ServerSafety};
 use hookloop_store::log::EventLog;
 use hookloop_testbed::{Cluster, Server};
@@ -37,7 +37,7 @@ impl Drop for Resident {
 }
 
 fn hookloop() -> PathBuf {
-    std::env::current_exe().unwrap().with_file_name("hookloop")
+    beside("hookloop")
 }
 
 fn run(home: &Path, args: &[&str]) {

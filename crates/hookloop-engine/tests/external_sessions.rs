@@ -78,7 +78,11 @@ impl Bed {
     }
 
     fn visit(&self, moment: HookMoment<'_>) -> HookReply {
-        let visited = HookVisit { agent: "codex", blocks_max: None, conversation: "c1", moment };
+        self.visit_with(moment, None)
+    }
+
+    fn visit_with(&self, moment: HookMoment<'_>, blocks_max: Option<u32>) -> HookReply {
+        let visited = HookVisit { agent: "codex", blocks_max, conversation: "c1", moment };
         visit(&self.project(), &visited, &StopSwitch::new().unwrap()).unwrap()
     }
 
@@ -349,19 +353,33 @@ fn native_hooks_send_back_until_it_is_proven() {
     assert_eq!(bed.outcome(), Some(SessionOutcome::Cancelled));
 }
 
-#[test]
-fn native_hooks_end_at_our_limit() {
-    let bed = Bed::new(GATED);
+/// Returns how often a native hook blocks an agent that never proves its work, and the note that ends it.
+fn blocks_until_pass(bed: &Bed, blocks_max: Option<u32>) -> (u32, String) {
     let mut blocks = 0;
-    let note = loop {
+    loop {
         bed.write("tried.txt", &blocks.to_string());
-        match bed.visit(HookMoment::Stop { message: "Done" }) {
+        match bed.visit_with(HookMoment::Stop { message: "Done" }, blocks_max) {
             HookReply::Block { .. } => blocks += 1,
-            HookReply::Pass { note } => break note.unwrap(),
+            HookReply::Pass { note } => return (blocks, note.unwrap()),
             other => panic!("{other:?}"),
         }
         assert!(blocks < 20);
-    };
+    }
+}
+
+#[test]
+fn native_hooks_stop_blocking_before_the_limit_of_the_agent() {
+    for (blocks_max, blocks) in [(3, 2), (6, 5), (20, 5)] {
+        let bed = Bed::new(GATED);
+        assert_eq!(blocks_until_pass(&bed, Some(blocks_max)).0, blocks, "{blocks_max}");
+        assert!(matches!(bed.outcome(), Some(SessionOutcome::NeedsHuman { .. })));
+    }
+}
+
+#[test]
+fn native_hooks_end_at_our_limit() {
+    let bed = Bed::new(GATED);
+    let (blocks, note) = blocks_until_pass(&bed, None);
     assert_eq!(blocks, 5);
     assert!(note.contains("a human is needed"), "{note}");
     assert!(matches!(bed.outcome(), Some(SessionOutcome::NeedsHuman { .. })));

@@ -10,7 +10,7 @@ use hookloop_core::urgency::PriorityAging;
 use rusqlite::{Params, params};
 
 use super::tables::{RowResult, to_json};
-use super::task_rows::{COLUMNS, TIMED, TaskRow, UNTIMED};
+use super::task_rows::{COLUMNS, TaskRow};
 use super::totals::View;
 
 /// Selects ready tasks of one priority, oldest first, with (`timed`) or without a start time.
@@ -153,22 +153,7 @@ impl View<'_> {
 
     /// Returns the ready tasks, most urgent first, then oldest.
     pub fn ready(&self, ageing: PriorityAging, limit: usize) -> RowResult<Vec<TaskRow>> {
-        let time = self.time();
-        let untimed = class_of(UNTIMED, "priority = ?1 ORDER BY num LIMIT ?2");
-        let timed =
-            class_of(TIMED, "priority = ?1 AND not_before <= ?3 ORDER BY not_before, num LIMIT ?2");
-        let mut rows = Vec::new();
-        for priority in 0..=Priority::MAX {
-            let limit = sql_limit(limit);
-            rows.extend(self.tasks(&untimed, params![priority, limit], |_| true, usize::MAX)?);
-            rows.extend(self.tasks(
-                &timed,
-                params![priority, limit, time],
-                |_| true,
-                usize::MAX,
-            )?);
-        }
-        self.by_urgency(rows, &TypeFilter::Except(&[]), ageing, limit)
+        self.most_urgent(&TypeFilter::Except(&[]), ageing, limit)
     }
 
     /// Returns the ready tasks of these types, in the order of [`View::ready`].
@@ -178,46 +163,44 @@ impl View<'_> {
         ageing: PriorityAging,
         limit: usize,
     ) -> RowResult<Vec<TaskRow>> {
-        let time = self.time();
-        let untimed = class_of(UNTIMED, "priority = ?1 AND kind = ?3 ORDER BY num LIMIT ?2");
-        let timed = class_of(
-            TIMED,
-            "priority = ?1 AND kind = ?3 AND not_before <= ?4 ORDER BY not_before, num LIMIT ?2",
-        );
-        let mut rows = Vec::new();
-        for kind in distinct(kinds) {
-            for priority in 0..=Priority::MAX {
-                let limit = sql_limit(limit);
-                let values = params![priority, limit, kind];
-                rows.extend(self.tasks(&untimed, values, |_| true, usize::MAX)?);
-                let values = params![priority, limit, kind, time];
-                rows.extend(self.tasks(&timed, values, |_| true, usize::MAX)?);
-            }
-        }
-        self.by_urgency(rows, &TypeFilter::Only(kinds), ageing, limit)
+        self.most_urgent(&TypeFilter::Only(kinds), ageing, limit)
     }
 
-    /// Returns `rows` and the tasks whose claim expired, in the order in which they are claimed.
-    fn by_urgency(
+    /// Returns the tasks whose claim expired, then the other ready ones, in the order in which they are claimed.
+    ///
+    /// Only the tasks that are returned are read whole.
+    fn most_urgent(
         &self,
-        mut rows: Vec<TaskRow>,
         kinds: &TypeFilter<'_>,
         ageing: PriorityAging,
         limit: usize,
     ) -> RowResult<Vec<TaskRow>> {
         let left = self.left(kinds, limit, &HashSet::new())?;
+        let mut rows = Vec::new();
         for num in &left {
-            if !rows.iter().any(|row| row.num == *num) {
-                rows.extend(self.task(&self.id_of(*num)?)?);
-            }
+            rows.extend(self.task_by_num(*num)?);
         }
         rows.sort_by_cached_key(|TaskRow { task, num, .. }| {
             let since = task.due_since();
-            let urgency = self.urgency(ageing, task.spec.priority, since);
-            (!left.contains(num), urgency, since, *num)
+            (self.urgency(ageing, task.spec.priority, since), since, *num)
         });
-        rows.truncate(limit);
+        let without = left.into_iter().collect();
+        let has_timed = self.has_timed()?;
+        let search = ReadySearch { kinds, ageing, without: &without, has_timed };
+        let mut places = Vec::new();
+        for priority in priorities() {
+            places.extend(self.class(&search, priority, limit)?);
+        }
+        places.sort_unstable();
+        for place in places.iter().take(limit.saturating_sub(rows.len())) {
+            rows.extend(self.task_by_num(place.num)?);
+        }
         Ok(rows)
+    }
+
+    /// Whether there are tasks whose start time has passed.
+    fn has_timed(&self) -> RowResult<bool> {
+        Ok(self.conn.prepare_cached(ANY_TIMED)?.exists([self.time()])?)
     }
 
     fn urgency(&self, ageing: PriorityAging, priority: Priority, since: Timestamp) -> i64 {
@@ -246,7 +229,7 @@ impl View<'_> {
         if !left.is_empty() {
             return Ok(left);
         }
-        let has_timed = self.conn.prepare_cached(ANY_TIMED)?.exists([self.time()])?;
+        let has_timed = self.has_timed()?;
         let search = ReadySearch { kinds, ageing, without, has_timed };
         let mut heads: Vec<(Priority, ReadyPlace)> = Vec::new();
         for priority in self.classes(has_timed)? {
@@ -293,9 +276,7 @@ impl View<'_> {
 
     /// Returns the priorities that ready tasks may have, most urgent first.
     fn classes(&self, has_timed: bool) -> RowResult<Vec<Priority>> {
-        // Every number up to the largest is a priority.
-        let mut classes: Vec<Priority> =
-            (0..=Priority::MAX).filter_map(|priority| Priority::try_from(priority).ok()).collect();
+        let mut classes: Vec<Priority> = priorities().collect();
         if has_timed {
             return Ok(classes);
         }
@@ -391,8 +372,10 @@ impl View<'_> {
     }
 }
 
-fn class_of(condition: &str, rest: &str) -> String {
-    format!("SELECT {COLUMNS} FROM task WHERE {condition} AND {rest}")
+/// Returns all priorities, most urgent first.
+fn priorities() -> impl Iterator<Item = Priority> {
+    // Every number up to the largest is a priority.
+    (0..=Priority::MAX).filter_map(|priority| Priority::try_from(priority).ok())
 }
 
 /// Returns each type once, so that no task is found twice.

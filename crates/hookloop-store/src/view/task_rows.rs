@@ -1,9 +1,10 @@
 //! Tasks as rows of the view.
 
 use hookloop_core::id::TaskId;
-use hookloop_core::task::{Task, TaskSpec, TaskState};
+use hookloop_core::task::{Priority, Task, TaskSpec, TaskState};
 use hookloop_core::time::Timestamp;
-use rusqlite::{OptionalExtension, Row, params};
+use rusqlite::types::Value;
+use rusqlite::{OptionalExtension, Row, params, params_from_iter};
 
 use super::tables::{RowResult, StoredState};
 use super::totals::View;
@@ -49,18 +50,47 @@ impl TaskFilter {
         Some([containing(text), containing(as_json.trim_matches('"'))])
     }
 
-    /// Returns the SQL conditions of the state. Each has an index, or matches most tasks.
-    fn sql_conditions(&self) -> &'static [&'static str] {
+    /// Returns the parts of the list. Each has an index in the order of the list, or matches most tasks.
+    fn parts(&self) -> Vec<ListPart> {
+        let of = |condition| ListPart { condition, priority: None };
         match self.state {
-            None => &["state < 5"],
-            Some(TaskState::Created) => &["state = 0 AND open_deps > 0", TIMED],
-            Some(TaskState::Ready) => &[UNTIMED, TIMED],
-            Some(TaskState::Active) => &["state = 1"],
-            Some(TaskState::Submitted) => &["state = 2"],
-            Some(TaskState::Completed) => &["state = 3"],
-            Some(TaskState::Blocked) => &["state = 4"],
+            None => vec![of("state < 5")],
+            Some(TaskState::Created) => vec![of("state = 0 AND open_deps > 0"), of(TIMED)],
+            Some(TaskState::Ready) => {
+                let of_priority =
+                    |priority| ListPart { condition: UNTIMED, priority: Some(priority) };
+                (0..=Priority::MAX).map(of_priority).chain([of(TIMED)]).collect()
+            }
+            Some(TaskState::Active) => vec![of("state = 1")],
+            Some(TaskState::Submitted) => vec![of("state = 2")],
+            Some(TaskState::Completed) => vec![of("state = 3")],
+            Some(TaskState::Blocked) => vec![of("state = 4")],
         }
     }
+
+    /// Returns the query of a part, newest first, and its values.
+    fn query(&self, part: &ListPart) -> (String, Vec<Value>) {
+        let before = self.before.map_or(i64::MAX, |num| i64::try_from(num).unwrap_or(i64::MAX));
+        let mut sql = format!("SELECT {COLUMNS} FROM task WHERE {} AND num < ?", part.condition);
+        let mut values = vec![Value::from(before)];
+        if let Some(priority) = part.priority {
+            sql.push_str(" AND priority = ?");
+            values.push(Value::from(priority));
+        }
+        if let Some([id, spec]) = self.sql_text() {
+            sql.push_str(" AND (id LIKE ? ESCAPE '\\' OR spec LIKE ? ESCAPE '\\')");
+            values.extend([Value::from(id), Value::from(spec)]);
+        }
+        sql.push_str(" ORDER BY num DESC");
+        (sql, values)
+    }
+}
+
+/// Tasks of a list that one query finds.
+struct ListPart {
+    condition: &'static str,
+    /// The index of ready tasks is by priority.
+    priority: Option<u8>,
 }
 
 /// Whether a task contains a lower-case text.
@@ -89,6 +119,9 @@ pub(super) const TIMED: &str = "state = 0 AND open_deps = 0 AND not_before IS NO
 
 pub(super) const COLUMNS: &str = "num, id, version, state, open_deps, announced, created_at,
     started_at, completed_at, spec, detail, epoch, claim";
+
+const TASK_BY_NUM: &str = "SELECT num, id, version, state, open_deps, announced, created_at,
+    started_at, completed_at, spec, detail, epoch, claim FROM task WHERE num = ?1";
 
 const TASK_BY_ID: &str = "SELECT num, id, version, state, open_deps, announced, created_at,
     started_at, completed_at, spec, detail, epoch, claim FROM task WHERE id = ?1";
@@ -190,19 +223,11 @@ impl View<'_> {
     /// Returns the tasks that match the filter, newest first.
     pub fn list(&self, filter: &TaskFilter) -> RowResult<Vec<TaskRow>> {
         let limit = filter.limit.unwrap_or(usize::MAX);
-        let before = filter.before.map_or(i64::MAX, |num| i64::try_from(num).unwrap_or(i64::MAX));
         let mut rows = Vec::new();
-        for condition in filter.sql_conditions() {
-            let sql = format!("SELECT {COLUMNS} FROM task WHERE {condition} AND num < ?1");
+        for part in filter.parts() {
+            let (sql, values) = filter.query(&part);
             let admits = |task: &Task| filter.admits(task);
-            rows.extend(match filter.sql_text() {
-                None => self.tasks(&format!("{sql} ORDER BY num DESC"), [before], admits, limit)?,
-                Some([id, spec]) => {
-                    let like = "(id LIKE ?2 ESCAPE '\\' OR spec LIKE ?3 ESCAPE '\\')";
-                    let sql = format!("{sql} AND {like} ORDER BY num DESC");
-                    self.tasks(&sql, params![before, id, spec], admits, limit)?
-                }
-            });
+            rows.extend(self.tasks(&sql, params_from_iter(values), admits, limit)?);
         }
         rows.sort_by_key(|row| std::cmp::Reverse(row.num));
         rows.truncate(limit);
@@ -223,6 +248,10 @@ impl View<'_> {
             }
         }
         Ok(())
+    }
+
+    pub(super) fn task_by_num(&self, num: u64) -> RowResult<Option<TaskRow>> {
+        Ok(self.tasks(TASK_BY_NUM, [num as i64], |_| true, 1)?.pop())
     }
 
     pub(super) fn tasks(
@@ -259,4 +288,35 @@ impl View<'_> {
 
 pub(super) fn parse_id(text: String) -> RowResult<TaskId> {
     text.try_into().map_err(|error| LogError::damaged(0, format!("in the view: {error}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The queries of a list read only the tasks that they return, however many there are.
+    #[test]
+    fn list_queries_need_no_sort() {
+        let conn = crate::sqlite::open_in_memory().unwrap();
+        let plan = |filter: &TaskFilter, part: &ListPart| -> Vec<String> {
+            let (sql, values) = filter.query(part);
+            let mut explain = conn.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
+            let steps = explain.query_map(params_from_iter(values), |row| row.get(3)).unwrap();
+            steps.map(rusqlite::Result::unwrap).collect()
+        };
+        let ready = TaskFilter { state: Some(TaskState::Ready), ..TaskFilter::default() };
+        let untimed = ready.parts().into_iter().filter(|part| part.condition == UNTIMED);
+        let plans: Vec<_> = untimed.map(|part| plan(&ready, &part)).collect();
+        assert_eq!(plans.len(), usize::from(Priority::MAX) + 1);
+        for plan in plans {
+            assert_eq!(plan, ["SEARCH task USING INDEX task_ready (priority=? AND num<?)"]);
+        }
+        for state in [None, Some(TaskState::Active), Some(TaskState::Completed)] {
+            let filter = TaskFilter { state, ..TaskFilter::default() };
+            for part in filter.parts() {
+                let plan = plan(&filter, &part);
+                assert!(plan.iter().all(|step| !step.contains("TEMP B-TREE")), "{plan:?}");
+            }
+        }
+    }
 }

@@ -12,8 +12,8 @@ mod cost {
     const WARM_UPS: usize = 3;
     const ROUNDS: usize = 41;
     /// Processor time, as a multiple of the floor's.
-    const READY_CPU_MAX: f64 = 4.5;
-    const VERSION_CPU_MAX: f64 = 1.6;
+    const READY_CPU_MAX: f64 = 4.2;
+    const VERSION_CPU_MAX: f64 = 1.3;
     const READY_KIB_MAX: u64 = 46 * 1024;
     const VERSION_KIB_MAX: u64 = 18 * 1024;
 

@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use hookloop_config::agents::{AgentDialect, AgentPermissions, AgentSettings};
+use hookloop_config::agents::profile::CommandRules;
+use hookloop_config::agents::{AgentPermissions, AgentSettings};
 use hookloop_core::excerpt::first_names;
 
 /// The kind of tools of the Agent Client Protocol that run commands.
@@ -29,17 +30,17 @@ impl CommandAccess {
     /// Returns the commands that an agent may run; `None` for a program whose rules hookloop does not know.
     pub fn of(settings: &AgentSettings) -> Option<CommandAccess> {
         let AgentSettings { dialect, permissions, allow, .. } = settings;
-        let access = match (dialect, permissions) {
-            (AgentDialect::Command | AgentDialect::Scripted, _) => return None,
+        let access = match (dialect.command_rules(), permissions) {
+            (CommandRules::Unknown, _) => return None,
             (_, AgentPermissions::Full) => CommandAccess::All,
-            (AgentDialect::Codex, permissions) => {
+            (CommandRules::OwnSandbox, permissions) => {
                 CommandAccess::Sandboxed { may_write: *permissions == AgentPermissions::Edit }
             }
-            (AgentDialect::Claude, _) => of_rules(allow),
-            (AgentDialect::Acp, _) if allow.iter().any(|kind| kind == ACP_EXECUTE) => {
+            (CommandRules::ToolRules, _) => of_rules(allow),
+            (CommandRules::ToolKinds, _) if allow.iter().any(|kind| kind == ACP_EXECUTE) => {
                 CommandAccess::All
             }
-            (AgentDialect::Acp, _) => CommandAccess::None,
+            (CommandRules::ToolKinds, _) => CommandAccess::None,
         };
         Some(access)
     }

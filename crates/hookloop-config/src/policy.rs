@@ -10,7 +10,7 @@ use std::sync::Arc;
 use hookloop_core::hook::Hook;
 use hookloop_core::session;
 
-use crate::agents::{AgentDialect, AgentPermissions, AgentProgram, AgentSettings};
+use crate::agents::{AgentPermissions, AgentProgram, AgentSettings};
 use crate::limits::LimitSettings;
 use crate::located::{FileLine, PolicyLine, PolicyValue};
 use crate::patterns::is_project;
@@ -308,10 +308,5 @@ fn kind(settings: &AgentSettings) -> &'static str {
     let known = settings.known().filter(
         |known| matches!(&settings.program, AgentProgram::Words(words) if words == known.program),
     );
-    match (known, settings.dialect) {
-        (Some(known), _) => known.name,
-        (None, AgentDialect::Acp) => "acp",
-        (None, AgentDialect::Scripted) => "scripted",
-        (None, AgentDialect::Command | AgentDialect::Claude | AgentDialect::Codex) => "command",
-    }
+    known.map_or_else(|| settings.dialect.generic_kind(), |known| known.name)
 }

@@ -17,6 +17,39 @@ pub enum AgentDialect {
     Scripted,
 }
 
+/// How the permissions of an agent bound the commands that it runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CommandRules {
+    /// hookloop does not know the rules of the program.
+    Unknown,
+    /// The agent runs every command in its own sandbox.
+    OwnSandbox,
+    /// `allow` has rules such as `Bash(npm test)`.
+    ToolRules,
+    /// `allow` has kinds of tools such as `execute`.
+    ToolKinds,
+}
+
+impl AgentDialect {
+    /// Returns the kind of an agent of this dialect that has no profile.
+    pub fn generic_kind(self) -> &'static str {
+        match self {
+            AgentDialect::Acp => "acp",
+            AgentDialect::Scripted => "scripted",
+            AgentDialect::Command | AgentDialect::Claude | AgentDialect::Codex => "command",
+        }
+    }
+
+    pub fn command_rules(self) -> CommandRules {
+        match self {
+            AgentDialect::Command | AgentDialect::Scripted => CommandRules::Unknown,
+            AgentDialect::Codex => CommandRules::OwnSandbox,
+            AgentDialect::Claude => CommandRules::ToolRules,
+            AgentDialect::Acp => CommandRules::ToolKinds,
+        }
+    }
+}
+
 /// Whether an agent reports the cost of a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CostReport {

@@ -71,7 +71,10 @@ impl TaskFilter {
     /// Returns the query of a part, newest first, and its values.
     fn query(&self, part: &ListPart) -> (String, Vec<Value>) {
         let before = self.before.map_or(i64::MAX, |num| i64::try_from(num).unwrap_or(i64::MAX));
-        let mut sql = format!("SELECT {COLUMNS} FROM task WHERE {} AND num < ?", part.condition);
+        // Without the hint, SQLite would read all tasks in the order of the list, to sort nothing.
+        let hint = if part.condition == TIMED { "INDEXED BY task_time" } else { "" };
+        let condition = part.condition;
+        let mut sql = format!("SELECT {COLUMNS} FROM task {hint} WHERE {condition} AND num < ?");
         let mut values = vec![Value::from(before)];
         if let Some(priority) = part.priority {
             sql.push_str(" AND priority = ?");
@@ -310,6 +313,10 @@ mod tests {
         assert_eq!(plans.len(), usize::from(Priority::MAX) + 1);
         for plan in plans {
             assert_eq!(plan, ["SEARCH task USING INDEX task_ready (priority=? AND num<?)"]);
+        }
+        for part in ready.parts().iter().filter(|part| part.condition == TIMED) {
+            let plan = plan(&ready, part);
+            assert!(plan[0].contains("USING INDEX task_time"), "{plan:?}");
         }
         for state in [None, Some(TaskState::Active), Some(TaskState::Completed)] {
             let filter = TaskFilter { state, ..TaskFilter::default() };

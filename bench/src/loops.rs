@@ -27,7 +27,7 @@ struct Case {
 
 const CASES: [Case; 4] = [
     Case { name: "an agent that says `ok`", agent: "quiet.sh", hooks: 0, has_purse: false },
-    Case { name: "the same with a purse", agent: "quiet.sh", hooks: 0, has_purse: true },
+    Case { name: "the same with a budget", agent: "quiet.sh", hooks: 0, has_purse: true },
     Case { name: "an agent that prints 2,000 lines", agent: "loud.sh", hooks: 0, has_purse: false },
     Case {
         name: "10 hooks (`true`) before each turn",
@@ -102,7 +102,7 @@ fn rivals(hookloop: &Path) {
         }
         lengths.sort_by(f64::total_cmp);
         let at = |part: f64| format!("{} ms", lengths[(lengths.len() as f64 * part) as usize]);
-        let name = if has_purse { "with a purse" } else { "without" };
+        let name = if has_purse { "with a budget" } else { "without" };
         vec![name.to_owned(), at(0.5), at(0.99)]
     };
     table(&["an iteration", "p50", "p99"], &[row(false), row(true)]);

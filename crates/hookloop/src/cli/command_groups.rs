@@ -23,7 +23,7 @@ pub(super) enum SessionGroup {
     Pause(pause::PauseArgs),
     Stop(stop::StopArgs),
     Message(message::MessageArgs),
-    /// What sessions there are, and what happened in them
+    /// List sessions and show their events
     #[command(subcommand)]
     Sessions(sessions::SessionsCommand),
 }
@@ -58,7 +58,7 @@ pub(super) enum TaskGroup {
     /// See and switch the hooks that follow events
     #[command(subcommand)]
     Hooks(hooks::HooksCommand),
-    /// See the agents that can do the work, and agree to what a repository has for them
+    /// List agents, and trust the files of a repository that agents load
     #[command(subcommand)]
     Agents(agents::AgentsCommand),
 }

@@ -120,6 +120,17 @@ enum TopCommand {
     Project(ProjectGroup),
 }
 
+/// A question whether a group has a command of that name, and a function that adds the group's commands.
+type CommandGroup = (fn(&str) -> bool, fn(clap::Command) -> clap::Command);
+
+const GROUPS: [CommandGroup; 5] = [
+    (SessionGroup::has_subcommand, SessionGroup::augment_subcommands),
+    (FleetGroup::has_subcommand, FleetGroup::augment_subcommands),
+    (TaskGroup::has_subcommand, TaskGroup::augment_subcommands),
+    (IntegrationGroup::has_subcommand, IntegrationGroup::augment_subcommands),
+    (ProjectGroup::has_subcommand, ProjectGroup::augment_subcommands),
+];
+
 /// Returns a parser that has only the commands that the command line may name.
 ///
 /// clap copies the global options into every command of a parser. With all commands, that takes longer than the rest
@@ -170,22 +181,13 @@ pub(crate) fn unknown_importer(error: &clap::Error, parser: &clap::Command) -> O
 impl TopCommand {
     /// Returns the commands of the groups that have a command of one of these names.
     fn of_words(words: &[OsString]) -> clap::Command {
-        let named = |has: fn(&str) -> bool| words.iter().any(|word| word.to_str().is_some_and(has));
+        let is_named =
+            |has: fn(&str) -> bool| words.iter().any(|word| word.to_str().is_some_and(has));
         let mut found = clap::Command::new("");
-        if named(SessionGroup::has_subcommand) {
-            found = SessionGroup::augment_subcommands(found);
-        }
-        if named(FleetGroup::has_subcommand) {
-            found = FleetGroup::augment_subcommands(found);
-        }
-        if named(TaskGroup::has_subcommand) {
-            found = TaskGroup::augment_subcommands(found);
-        }
-        if named(IntegrationGroup::has_subcommand) {
-            found = IntegrationGroup::augment_subcommands(found);
-        }
-        if named(ProjectGroup::has_subcommand) {
-            found = ProjectGroup::augment_subcommands(found);
+        for (has, augment) in GROUPS {
+            if is_named(has) {
+                found = augment(found);
+            }
         }
         found
     }

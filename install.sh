@@ -1,25 +1,25 @@
 #!/bin/sh
-# Installs hookloop for the user who runs this: gets the archive for this machine, checks it against its SHA-256, and puts the
-# program into ~/.local/bin, its manual pages and completions into ~/.local/share. Run again, it updates. It asks for no
-# password, and changes no file of a shell.
+# Installs or updates hookloop for the current user: downloads the archive for this machine, checks its SHA-256, and installs
+# the program in ~/.local/bin, its manual pages and completions in ~/.local/share. It asks for no password, and changes no
+# shell configuration.
 #
 #   curl -fsSL "$HOOKLOOP_DOWNLOADS/latest/download/install.sh" | sh
 #   curl -fsSL "$HOOKLOOP_DOWNLOADS/latest/download/install.sh" | sh -s -- --version 0.1.0 --to ~/bin
 set -eu
 
-# The address of the releases, and which one. A release's own copy has both written here (packaging/stamp); HOOKLOOP_DOWNLOADS
-# names another address. Without a version it is the latest.
+# Address and version of the release, which packaging/stamp sets in the copy of each release. HOOKLOOP_DOWNLOADS overrides the
+# address. An empty version means the latest.
 downloads=''
 version=''
 
-# What is worth waiting for, in seconds, and what an archive may weigh, in bytes.
+# Timeouts in seconds, and the maximum size of an archive in bytes.
 connect_max=20
 download_max=900
 archive_max=268435456
 
 say() { printf '%s\n' "$*"; }
 
-# What happened, then what to do about it.
+# fail ERROR [HINT]...: prints the error and the hints, and exits.
 fail() {
   printf 'error: %s\n' "$1" >&2
   shift
@@ -39,7 +39,7 @@ usage() {
 HOOKLOOP_DOWNLOADS is where releases are, for example https://github.com/OWNER/hookloop/releases'
 }
 
-# The name that this machine has in the archives.
+# Prints the target name of this machine.
 target() {
   system="$(uname -s)" machine="$(uname -m)"
   case "$system $machine" in
@@ -54,7 +54,7 @@ target() {
   esac
 }
 
-# Plain HTTP only within this machine: what is fetched is run.
+# Allows plain HTTP only on loopback, because the downloaded program is run.
 check_address() {
   case "$1" in
     https://*) scheme=https ;;
@@ -89,7 +89,7 @@ digest() {
   fi | cut -d ' ' -f 1
 }
 
-# check FILE SUMS: the file is the one that its release lists.
+# check FILE SUMS: fails unless the file has the checksum that its release lists.
 check() {
   name="${1##*/}"
   expected="$(awk -v name="$name" '$2 == name || $2 == "*" name { print $1 }' "$2")"
@@ -101,7 +101,7 @@ check() {
     'Nothing was installed. Try again; if it stays so, tell the maintainers.'
 }
 
-# put FILE PLACE MODE: there at once and whole; a program that runs keeps what it was started from.
+# put FILE PLACE MODE: replaces PLACE atomically; a running program keeps its old file.
 put() {
   mkdir -p "${2%/*}"
   cp "$1" "$2.new.$$"
@@ -109,7 +109,7 @@ put() {
   mv -f "$2.new.$$" "$2"
 }
 
-# Pages and completions, where manual and shells look by themselves: beside the directory of programs.
+# Installs manual pages and completions in the default search paths, relative to the directory of programs.
 put_extras() {
   from="$1" share="${2%/bin}/share"
   for page in "$from"/man/*.1; do put "$page" "$share/man/man1/${page##*/}" 644; done
@@ -118,10 +118,10 @@ put_extras() {
   put "$from/completions/_hookloop" "$share/zsh/site-functions/_hookloop" 644
 }
 
-# The line that puts DIRECTORY into the PATH of a shell that reads FILE, and of this one.
+# lasting DIRECTORY FILE: prints the command that adds DIRECTORY to the PATH in FILE and in this shell.
 lasting() { say "  echo 'export PATH=\"$1:\$PATH\"' >> ~/$2 && . ~/$2"; }
 
-# What to type next, and what to do so that a shell finds the program in DIRECTORY.
+# advise DIRECTORY: prints the next command, and how to add DIRECTORY to the PATH if necessary.
 advise() {
   case ":$PATH:" in
     *":$1:"*)
@@ -142,8 +142,8 @@ advise() {
   say 'Then: hookloop demo'
 }
 
-# The version of the program at PLACE, or nothing.
-version_of() { "$1" --version 2>/dev/null | cut -d ' ' -f 2 || true; }
+# version_of PLACE: prints the version of the program at PLACE, or nothing.
+version_of() { "$1" -V 2>/dev/null | cut -d ' ' -f 2 || true; }
 
 main() {
   to="${HOME:?HOME is not set}/.local/bin"
@@ -192,5 +192,5 @@ main() {
   advise "$to"
 }
 
-# The last line, so that half a download does nothing.
+# The last line, so that a truncated download does nothing.
 main "$@"

@@ -1,6 +1,5 @@
-// Makes a small description of GitHub's API from the whole one, which takes a minute to load: the paths that are
-// used, and what they refer to. Fields that are not described are not allowed in it: a name that is misspelt
-// would be passed over otherwise.
+// Reduces GitHub's API description, which takes a minute to load, to the used paths and their references.
+// Undescribed fields are forbidden in the result, because a misspelt name would otherwise be accepted.
 //
 //   node forge-contract-trim.mjs WHOLE.json SMALL.json
 import { readFileSync, writeFileSync } from 'node:fs';
@@ -25,14 +24,15 @@ const whole = JSON.parse(readFileSync(from, 'utf8'));
 const found = (ref) => ref.slice(2).split('/').reduce((part, name) => part[name], whole);
 const resolved = (part) => (part.$ref ? found(part.$ref) : part);
 
-// Of alternatives, each knows its own fields only.
+// Forbids undescribed fields; each alternative has only its own.
 function strict(schema) {
   for (const one of schema.oneOf ?? schema.anyOf ?? [schema]) {
     if (one.properties) one.additionalProperties = false;
   }
 }
 
-// GitHub's own examples of answers do not fit its schemas, and it is requests that are held against them.
+// Removes the schema of a response with examples: GitHub's own examples violate its schemas, and only
+// requests are checked.
 function exampleOnly(response) {
   for (const content of Object.values(response.content ?? {})) {
     if (content.examples) delete content.schema;
@@ -57,7 +57,7 @@ for (const [rest, methods] of Object.entries(used)) {
   }
 }
 
-// What they refer to, and what that refers to.
+// References of the paths, followed recursively.
 const components = {};
 const waiting = [paths];
 while (waiting.length > 0) {

@@ -1,4 +1,4 @@
-// Holds the queries on standard input, a JSON list, against GitHub's schema of GraphQL; prints what is wrong with
+// Checks the queries on standard input, a JSON list, against GitHub's GraphQL schema; prints the errors of
 // each, as a list of lists.
 //
 //   node forge-graphql.mjs DIRECTORY-OF-NODE-MODULES

@@ -1,10 +1,10 @@
-//! Work that has to be done soon, by this thread's own clock: other load does not count.
+//! Checks that work takes bounded processor time of this thread, so that other load does not count.
 
 use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// Ten times what a user should wait for at most: instrumented code is that much slower.
+/// Ten times the acceptable time for a user, because instrumented code is that much slower.
 const LIMIT: Duration = Duration::from_millis(500);
 
 pub(crate) fn limited<T>(what: &str, work: impl FnOnce() -> T) -> T {

@@ -1,4 +1,5 @@
-//! A task graph straight on SQLite: the least that closing a task and releasing its dependents costs.
+//! A task graph directly on SQLite: the minimum cost of closing a task and unblocking its
+//! dependents.
 
 use std::path::Path;
 use std::time::Duration;
@@ -31,7 +32,7 @@ impl Bare {
         Bare(conn)
     }
 
-    /// Adds `n` tasks; each depends on those that `needs` names, which come before it.
+    /// Adds `n` tasks; `needs` names the dependencies of each task, which must have a lower number.
     pub fn seed(&mut self, n: i64, needs: impl Fn(i64) -> Vec<i64>) {
         let transaction = self.0.transaction().unwrap();
         for id in 1..=n {
@@ -73,7 +74,7 @@ impl Bare {
         id
     }
 
-    /// Completes a task and readies every dependent whose last dependency it was.
+    /// Completes a task and marks every dependent as ready if this was its last open dependency.
     pub fn close(&mut self, id: i64) -> Vec<i64> {
         let transaction = self.0.transaction_with_behavior(TransactionBehavior::Immediate).unwrap();
         let run = |sql: &str, values: &[&dyn rusqlite::ToSql]| {

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 pub struct Sample(Vec<f64>);
 
 impl Sample {
-    /// Adds the time that `work` takes.
+    /// Runs `work` and adds its duration to the sample.
     pub fn time<T>(&mut self, work: impl FnOnce() -> T) -> T {
         let start = Instant::now();
         let done = work();
@@ -19,7 +19,7 @@ impl Sample {
         self.0.push(duration.as_secs_f64() * 1e3);
     }
 
-    /// The value that a share of the sample does not exceed, in milliseconds.
+    /// Returns the value that the given share of the sample does not exceed, in milliseconds.
     pub fn percentile(&self, share: f64) -> f64 {
         let mut sorted = self.0.clone();
         sorted.sort_by(f64::total_cmp);
@@ -42,7 +42,7 @@ pub fn table(headings: &[&str], rows: &[Vec<String>]) {
     println!();
 }
 
-/// Milliseconds with three digits.
+/// Formats milliseconds with three digits.
 pub fn ms(value: f64) -> String {
     match value {
         v if v >= 100.0 => format!("{v:.0} ms"),

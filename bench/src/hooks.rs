@@ -1,5 +1,5 @@
-//! Hooks that do nothing, and what it costs to run them: against a loop of the shell, and against other
-//! programs that run hooks, where they are installed.
+//! Cost of running hooks that do nothing, compared with a shell loop and with other hook runners if
+//! they are installed.
 
 use std::fmt::Write as _;
 use std::hint::black_box;
@@ -13,16 +13,17 @@ use serde_json::json;
 use crate::figures::{Sample, ms, table, times};
 use crate::processes::{Runner, round_robin};
 
-/// Evaluations of a condition that are timed together.
+/// Number of evaluations of a condition that are timed together.
 const EVALUATIONS: u32 = 1_000;
-/// Other programs, each with what makes it run the hooks.
+/// Other hook runners, each with the arguments that make it run the hooks.
 const OTHERS: [(&str, &str); 3] = [
     ("lefthook", "run bench --force"),
     ("prek", "run --all-files"),
     ("pre-commit", "run --all-files"),
 ];
 
-/// Runs `count` hooks for each of `counts`, in `rounds` turns with the others.
+/// Runs `count` hooks for each of `counts`, in `rounds` rounds that alternate with the other
+/// programs.
 pub fn dispatch(hookloop: &Path, counts: &[usize], rounds: usize) {
     println!("### Hooks as processes\n");
     let mut rows = Vec::new();
@@ -54,7 +55,7 @@ pub fn dispatch(hookloop: &Path, counts: &[usize], rounds: usize) {
     table(&["hooks", "", "wall", "/ sh loop", "cpu", "memory"], &rows);
 }
 
-/// What the first hook of a command costs more than none.
+/// Measures the additional cost of a command's first hook.
 pub fn fixed(hookloop: &Path, rounds: usize) {
     let (none, one) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     prepare(hookloop, none.path(), 0);
@@ -72,7 +73,7 @@ pub fn fixed(hookloop: &Path, rounds: usize) {
     );
 }
 
-/// What a condition costs to read and to evaluate.
+/// Measures the cost of parsing and of evaluating a condition.
 pub fn conditions(rounds: usize) {
     println!("### Conditions\n");
     let point: Point = "task_completed".parse().unwrap();
@@ -90,7 +91,7 @@ pub fn conditions(rounds: usize) {
     for text in texts {
         let (mut reading, mut evaluation) = (Sample::default(), Sample::default());
         for round in 0..rounds {
-            // Another text each time: one that was read is kept.
+            // The text differs each time because parsed conditions are cached.
             let text = format!("{text}{}", " ".repeat(round));
             let condition = reading.time(|| Condition::compile(&text, &point)).unwrap();
             evaluation.time(|| {
@@ -109,7 +110,7 @@ pub fn conditions(rounds: usize) {
     table(&["", "read, once", "evaluated"], &rows);
 }
 
-/// A repository with `count` hooks that do nothing, for each of the programs.
+/// Creates a repository with `count` hooks that do nothing, configured for each of the programs.
 fn prepare(hookloop: &Path, work: &Path, count: usize) {
     let names: Vec<String> = (1..=count).map(|number| format!("h{number}")).collect();
     let list = |start: &str, line: &dyn Fn(&str) -> String| {

@@ -1,18 +1,18 @@
-//! Measures hookloop against the smallest programs that do the same work, side by side in one run,
-//! because the machine is shared and only ratios last.
+//! Measures hookloop against the smallest programs that do the same work. Both run side by side,
+//! because the machine is shared and only ratios are comparable between runs.
 //!
-//! - [`bare`]: a task graph straight on SQLite
+//! - [`bare`]: a task graph directly on SQLite
 //! - [`figures`]: medians, percentiles, tables
-//! - [`hooks`]: hooks that do nothing, against a loop of the shell
-//! - [`loops`]: what the loop adds to an agent, against a loop of the shell
-//! - [`mcp`]: calls of tools, against a program that sends them back
-//! - [`nats`]: events and claims straight on JetStream
-//! - [`ours`]: the same through the product
-//! - [`pair`]: two sides of one measurement, taken in turns
+//! - [`hooks`]: hooks that do nothing, compared with a shell loop
+//! - [`loops`]: overhead of the loop around an agent, compared with a shell loop
+//! - [`mcp`]: tool calls, compared with a program that echoes them
+//! - [`nats`]: events and claims directly on JetStream
+//! - [`ours`]: the same operations through the product
+//! - [`pair`]: two sides of one measurement, run alternately
 //! - [`processes`]: commands as processes, round robin
-//! - [`scale`]: what more of something costs a server
-//! - [`servers`]: what servers use meanwhile
-//! - [`workers`]: light workers, by the thousand
+//! - [`scale`]: growth of a server's cost with its load
+//! - [`servers`]: resource usage of servers during a measurement
+//! - [`workers`]: thousands of light workers
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -1,5 +1,5 @@
-//! What the loop adds to an agent that returns at once: the slope between a short and a long session, against
-//! a loop of the shell that starts the same agent and the same hooks.
+//! Overhead of the loop around an agent that returns at once: the slope between a short and a long
+//! session, compared with a shell loop that starts the same agent and the same hooks.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -13,31 +13,36 @@ use crate::processes::{Cost, Runner, round_robin};
 
 const SHORT: u32 = 1;
 const LONG: u32 = 21;
-/// Lines that a talkative agent prints.
+/// Number of lines that a verbose agent prints.
 const LINES: u32 = 2_000;
 const RIVALS: usize = 50;
 
-/// What is in an iteration.
+/// Contents of an iteration.
 struct Case {
     name: &'static str,
     agent: &'static str,
     hooks: u32,
-    has_purse: bool,
+    has_budget: bool,
 }
 
 const CASES: [Case; 4] = [
-    Case { name: "an agent that says `ok`", agent: "quiet.sh", hooks: 0, has_purse: false },
-    Case { name: "the same with a budget", agent: "quiet.sh", hooks: 0, has_purse: true },
-    Case { name: "an agent that prints 2,000 lines", agent: "loud.sh", hooks: 0, has_purse: false },
+    Case { name: "an agent that says `ok`", agent: "quiet.sh", hooks: 0, has_budget: false },
+    Case { name: "the same with a budget", agent: "quiet.sh", hooks: 0, has_budget: true },
+    Case {
+        name: "an agent that prints 2,000 lines",
+        agent: "loud.sh",
+        hooks: 0,
+        has_budget: false,
+    },
     Case {
         name: "10 hooks (`true`) before each turn",
         agent: "quiet.sh",
         hooks: 10,
-        has_purse: false,
+        has_budget: false,
     },
 ];
 
-/// Measures all cases in `rounds` turns.
+/// Measures all cases in `rounds` rounds.
 pub fn overhead(hookloop: &Path, rounds: usize) {
     println!("### One iteration\n");
     let mut rows = Vec::new();
@@ -67,13 +72,13 @@ pub fn overhead(hookloop: &Path, rounds: usize) {
     rivals(hookloop);
 }
 
-/// What an iteration takes when many sessions of one project run at once: from the beginning of one turn to that
-/// of the next, with an agent that takes no time.
+/// Measures an iteration while many sessions of one project run at once: from the start of one turn
+/// to the start of the next, with an agent that takes no time.
 fn rivals(hookloop: &Path) {
     println!("\n### {RIVALS} sessions at once\n");
-    let row = |has_purse: bool| {
+    let row = |has_budget: bool| {
         let (dir, home) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        let case = Case { name: "", agent: "quiet.sh", hooks: 0, has_purse };
+        let case = Case { name: "", agent: "quiet.sh", hooks: 0, has_budget };
         prepare(hookloop, dir.path(), home.path(), &case);
         std::fs::write(dir.path().join("turns.json"), r#"[{"say": "ok"}]"#).unwrap();
         let start = |args: &[&str]| {
@@ -102,13 +107,13 @@ fn rivals(hookloop: &Path) {
         }
         lengths.sort_by(f64::total_cmp);
         let at = |part: f64| format!("{} ms", lengths[(lengths.len() as f64 * part) as usize]);
-        let name = if has_purse { "with a budget" } else { "without" };
+        let name = if has_budget { "with a budget" } else { "without" };
         vec![name.to_owned(), at(0.5), at(0.99)]
     };
     table(&["an iteration", "p50", "p99"], &[row(false), row(true)]);
 }
 
-/// Wall and processor time of one iteration.
+/// Returns the wall and processor time of one iteration.
 fn slope(costs: &[Cost]) -> (f64, f64) {
     let each = f64::from(LONG - SHORT);
     let wall = (costs[1].wall.median() - costs[0].wall.median()) / each;
@@ -139,8 +144,8 @@ fn prepare(hookloop: &Path, work: &Path, home: &Path, case: &Case) {
         ),
     );
     let mut config = "version: 1\n".to_owned();
-    if case.has_purse {
-        config.push_str("limits: {purse: {cost: 1000}}\n");
+    if case.has_budget {
+        config.push_str("limits: {budget: {cost: 1000}}\n");
     }
     if case.hooks > 0 {
         config.push_str("hooks:\n  pre_iteration:\n");

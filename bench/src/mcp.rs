@@ -1,5 +1,5 @@
-//! Calls of tools, each next to the same line to a program that only sends it back: so the client's own cost and
-//! that of the pipes can be told from ours.
+//! Tool calls, each beside the same line sent to an echo program, which separates the cost of the
+//! client and the pipes from that of the product.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::figures::{Sample, ms, table};
 
-/// Starts of the server that are timed.
+/// Number of timed starts of the server.
 const STARTS: usize = 20;
 
 struct Server {
@@ -66,7 +66,7 @@ impl Server {
     }
 }
 
-/// Measures a server of a project with so many tasks, for each of `sizes`.
+/// Measures a server of a project with `size` tasks, for each of `sizes`.
 pub fn tools(
     hookloop: &Path,
     floor: &Path,
@@ -82,12 +82,12 @@ pub fn tools(
         let work = &home.join("project");
         std::fs::create_dir(work).unwrap();
         std::fs::write(work.join("hookloop.yaml"), "version: 1\n").unwrap();
-        // Looks at the log are what is measured, not how soon an agent that gets nowhere is stopped.
+        // Raises the limits so that none of them ends the session: this measures reads of the log.
         let own = home.join(".config/hookloop");
         std::fs::create_dir_all(&own).unwrap();
         std::fs::write(
             own.join("config.yaml"),
-            "version: 1\nlimits: {no_progress: 1000000, iterations: 1000000}\n",
+            "version: 1\nlimits: {max_no_progress: 1000000, max_iterations: 1000000}\n",
         )
         .unwrap();
         std::fs::write(work.join("tasks.jsonl"), tasks(size)).unwrap();
@@ -118,7 +118,8 @@ fn row(size: i64, what: &str, ours: &Sample, echo: Option<&Sample>) -> Vec<Strin
     ]
 }
 
-/// From the start of the process to its first answer, and to that of its first call.
+/// Measures the time from the start of the process to its first response, and to the result of its
+/// first call.
 fn start(hookloop: &Path, work: &Path, size: i64) -> Vec<String> {
     let mut sample = Sample::default();
     for _ in 0..STARTS {

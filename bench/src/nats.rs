@@ -1,7 +1,8 @@
-//! The bare engine: events, claims and replays straight on JetStream, with no product around them.
+//! The bare engine: events, claims and replays directly on JetStream, without the product.
 //!
-//! Every append carries an id and the sequence that its subject is expected to end in, as the product's
-//! do. Streams are led by the node that the client is connected to, so that runs compare.
+//! Every append carries an id and the expected last sequence of its subject, like those of the
+//! product. Streams are led by the node to which the client is connected, so that runs are
+//! comparable.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -33,31 +34,32 @@ const QUEUE: &str = "HL_RQ_bench";
 const REPLAY: &str = "HL_EV_001";
 const WORKERS: &str = "workers";
 
-/// The server's answer while an earlier append to the subject is under way: to be tried again.
+/// Error code of the server while an earlier append to the subject is in flight; the append is
+/// retried.
 const IN_FLIGHT: u64 = 10164;
 
-/// More than any way of claiming gets through.
+/// Hints per second: more than any way of claiming processes.
 const HINTS_PER_SECOND: f64 = 30_000.0;
 
-/// How the servers are set up, and how long to measure.
+/// Setup of the servers, and duration of the measurement.
 #[derive(Clone, Debug)]
 pub struct Setup {
-    /// Of the server that the client is to be connected to.
+    /// URL of the server to which the client connects.
     pub url: String,
-    /// Its name, to lead the streams; none for a server on its own.
+    /// Name of that server, which leads the streams; `None` for a single server.
     pub leader: Option<String>,
     pub replicas: usize,
-    /// How long one pass lasts.
+    /// Duration of one pass.
     pub pass: Duration,
-    /// How many events are replayed.
+    /// Number of events that are replayed.
     pub replayed: u64,
-    /// Where the product keeps its view.
+    /// Directory of the product's view.
     pub dir: PathBuf,
-    /// Where the servers tell about themselves.
+    /// Monitoring URLs of the servers.
     pub monitors: Vec<String>,
 }
 
-/// A connection with its streams.
+/// A connection and its streams.
 #[derive(Debug)]
 pub struct Bench {
     pub setup: Setup,
@@ -69,7 +71,7 @@ pub struct Bench {
     pub ours: Ours,
 }
 
-/// The event stream, as one writer sees it.
+/// The event stream as seen by one writer.
 #[derive(Clone, Debug)]
 pub struct Log {
     js: Context,
@@ -83,25 +85,26 @@ struct Task {
     last: u64,
 }
 
-/// How a worker gets a hint and lets go of it.
+/// How a worker fetches a hint and acknowledges it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Claim {
-    /// Every worker fetches one hint, claims, and waits until the queue has heard of it.
+    /// Every worker fetches one hint, claims, and waits until the queue confirms the
+    /// acknowledgement.
     FetchOneDoubleAck,
-    /// The same without waiting for the queue.
+    /// Every worker fetches one hint and claims, without waiting for the confirmation.
     FetchOne,
     /// One pull that stays open feeds all workers.
     Stream,
-    /// One fetch for all workers, all their claims on the way at once.
+    /// One fetch for all workers, with all their claims in flight at once.
     Together,
-    /// One fetch for all workers, all their claims in one atomic batch.
+    /// One fetch for all workers, with all their claims in one atomic batch.
     Batch,
-    /// The same by four parties, each for a quarter of the workers.
+    /// Four atomic batches, each for a quarter of the workers.
     FourBatches,
 }
 
 impl Bench {
-    /// Connects and creates the streams, with the events to replay.
+    /// Connects, creates the streams, and writes the events to replay.
     pub async fn new(setup: Setup) -> Bench {
         let client = async_nats::connect(&setup.url).await.unwrap();
         let js = jetstream::new(client);
@@ -136,7 +139,7 @@ impl Bench {
         }
     }
 
-    /// Puts hints into the queue, with what they point at not yet written.
+    /// Publishes hints to the queue; their tasks are not yet written.
     async fn fill_queue(&self, count: u64) {
         let mut under_way = std::collections::VecDeque::new();
         for _ in 0..count {
@@ -152,7 +155,7 @@ impl Bench {
         }
     }
 
-    /// Lets `count` workers at a full queue for one pass and says how many hints they got through.
+    /// Runs `count` workers on a full queue for one pass and returns the number of processed hints.
     async fn work<F>(&self, count: usize, work: impl Fn(Worker) -> F) -> Figure
     where
         F: Future<Output = u64> + Send + 'static,
@@ -166,7 +169,7 @@ impl Bench {
     }
 }
 
-/// What a worker needs, and when it stops.
+/// Resources of a worker, and the time at which it stops.
 #[derive(Clone, Debug)]
 struct Worker {
     log: Log,
@@ -175,7 +178,7 @@ struct Worker {
 }
 
 impl Worker {
-    /// The next hints, at most `most`; none when the pass is over.
+    /// Returns the next hints, at most `most`, or none after the end of the pass.
     async fn hints(&self, most: usize) -> Vec<jetstream::Message> {
         if Instant::now() > self.end {
             return Vec::new();
@@ -186,8 +189,8 @@ impl Worker {
         hints
     }
 
-    /// Lets go of a hint without waiting, except at the end: the queue hears in order, so the pass pays for
-    /// all that was said before.
+    /// Acknowledges a hint without waiting, except at the end. The queue handles acknowledgements
+    /// in order, so the pass includes the cost of all earlier ones.
     async fn release(&self, hint: &jetstream::Message) {
         match Instant::now() > self.end {
             true => hint.double_ack().await.unwrap(),
@@ -264,13 +267,13 @@ impl Log {
     }
 }
 
-/// One writer that waits for every answer: the median.
+/// Measures one writer that waits for every response: the median.
 pub async fn append(bench: &mut Bench) -> Figure {
     let mut task = bench.log.task();
     let mut sample = Sample::default();
     let end = Instant::now() + bench.setup.pass;
     for i in 0.. {
-        // A task has a handful of events in its life.
+        // A task has about four events in its life.
         if i % 4 == 0 {
             task = bench.log.task();
         }
@@ -284,7 +287,7 @@ pub async fn append(bench: &mut Bench) -> Figure {
     Figure::Milliseconds(sample.median())
 }
 
-/// Writers side by side, each waiting for its own answers.
+/// Measures concurrent writers, each of which waits for its own responses.
 pub async fn append_many(bench: &mut Bench, writers: usize) -> Figure {
     let end = Instant::now() + bench.setup.pass;
     side_by_side(writers, || {
@@ -304,7 +307,7 @@ pub async fn append_many(bench: &mut Bench, writers: usize) -> Figure {
     .await
 }
 
-/// Atomic batches of `size`, one after the other: the median.
+/// Measures atomic batches of `size`, one after the other: the median.
 pub async fn batch(bench: &mut Bench, size: usize) -> Figure {
     let mut sample = Sample::default();
     let end = Instant::now() + bench.setup.pass;
@@ -317,7 +320,7 @@ pub async fn batch(bench: &mut Bench, size: usize) -> Figure {
     Figure::Milliseconds(sample.median())
 }
 
-/// The life of a task: hint, claim, completion, and the queue has heard of it.
+/// Measures the life of a task: hint, claim, completion, and confirmed acknowledgement.
 pub async fn lifecycle(bench: &mut Bench, workers: usize) -> Figure {
     let work = async |worker: Worker| {
         let mut count = 0;
@@ -333,7 +336,7 @@ pub async fn lifecycle(bench: &mut Bench, workers: usize) -> Figure {
     bench.work(workers, work).await
 }
 
-/// Hints taken and claims appended, for `workers` of them.
+/// Measures fetching hints and appending claims, with `workers` workers.
 pub async fn claim(bench: &mut Bench, workers: usize, how: Claim) -> Figure {
     match how {
         Claim::FetchOneDoubleAck => bench.work(workers, |worker| claim_alone(worker, true)).await,
@@ -400,7 +403,7 @@ async fn claim_in_batches(worker: Worker, workers: usize) -> u64 {
     }
 }
 
-/// Every event of a stream, pushed in order.
+/// Replays every event of a stream with an ordered push consumer.
 pub async fn replay_push(bench: &mut Bench) -> Figure {
     let start = Instant::now();
     let deliver_subject = bench.log.js.client().new_inbox();
@@ -411,7 +414,7 @@ pub async fn replay_push(bench: &mut Bench) -> Figure {
     per_second(count as u64, start)
 }
 
-/// Every event of a stream, pulled in order.
+/// Replays every event of a stream with an ordered pull consumer.
 pub async fn replay_pull(bench: &mut Bench) -> Figure {
     let start = Instant::now();
     let consumer = bench.replay.create_consumer(pull::OrderedConfig::default()).await.unwrap();
@@ -420,7 +423,7 @@ pub async fn replay_pull(bench: &mut Bench) -> Figure {
     per_second(count as u64, start)
 }
 
-/// Every event of a stream, read straight from it without a consumer.
+/// Replays every event of a stream by direct reads, without a consumer.
 pub async fn replay_direct(bench: &mut Bench) -> Figure {
     const AT_ONCE: u64 = 1_000;
     let start = Instant::now();
@@ -432,7 +435,7 @@ pub async fn replay_direct(bench: &mut Bench) -> Figure {
         let request = json!({ "seq": first, "batch": AT_ONCE, "next_by_subj": ">" }).to_string();
         client.publish_with_reply(subject.clone(), inbox.clone(), request.into()).await.unwrap();
     };
-    // One request is on the way while another is answered.
+    // One request is in flight while the response to another is processed.
     ask(1).await;
     ask(1 + AT_ONCE).await;
     let (mut count, mut first) = (0, 1 + 2 * AT_ONCE);
@@ -450,7 +453,7 @@ pub async fn replay_direct(bench: &mut Bench) -> Figure {
     per_second(count, start)
 }
 
-/// Runs `count` of the same at once; each says how often it came through.
+/// Runs `count` copies of `work` concurrently; each returns the number of operations it completed.
 async fn side_by_side<F>(count: usize, work: impl Fn() -> F) -> Figure
 where
     F: Future<Output = u64> + Send + 'static,
@@ -468,7 +471,7 @@ fn per_second(count: u64, start: Instant) -> Figure {
     Figure::PerSecond(count as f64 / start.elapsed().as_secs_f64())
 }
 
-/// Waits a moment if the append is to be tried again; any other error ends the bench.
+/// Waits briefly if the append can be retried; any other error ends the benchmark.
 async fn retry(error: &PublishError) {
     let source = std::error::Error::source(error);
     let code = source.and_then(|source| source.downcast_ref::<jetstream::Error>());
@@ -477,7 +480,7 @@ async fn retry(error: &PublishError) {
     tokio::time::sleep(Duration::from_millis(1)).await;
 }
 
-/// About 300 bytes: what happened, and the task as it is after it.
+/// Returns an event of about 300 bytes: the change, and the task after it.
 fn body(subject: &str, kind: &str) -> Bytes {
     let task = json!({
         "id": subject, "state": kind, "priority": 2, "attempt": 1, "worker": "worker-17",
@@ -514,14 +517,14 @@ fn hints() -> Config {
     }
 }
 
-/// The product, set up on a thread of its own: it is synchronous.
+/// Sets up the product on a separate thread, because it is synchronous.
 async fn product(setup: &Setup) -> Ours {
     let Setup { url, dir, pass, replayed, monitors, .. } = setup.clone();
     let access = NatsOptions::at(url, monitors);
     tokio::task::spawn_blocking(move || Ours::new(&access, &dir, pass, replayed)).await.unwrap()
 }
 
-/// One pass of the product, on a thread of its own.
+/// Runs one pass of the product on a separate thread.
 pub async fn with_ours(
     bench: &mut Bench,
     measure: impl FnOnce(&Ours) -> Figure + Send + 'static,
@@ -538,7 +541,8 @@ async fn create(setup: &Setup, js: &Context, config: Config) -> Stream {
     stream
 }
 
-/// Makes the wanted server lead a stream or consumer, `what` being `STREAM` or `CONSUMER`.
+/// Makes the configured server the leader of a stream or consumer; `what` is `STREAM` or
+/// `CONSUMER`.
 async fn lead(setup: &Setup, js: &Context, what: &str, name: &str) {
     let Some(leader) = &setup.leader else { return };
     let wanted = json!({ "placement": { "preferred": leader } }).to_string();

@@ -1,6 +1,7 @@
-//! The product doing what the bare engine does in [`crate::nats`]: the same servers, the same moment.
+//! The product doing the work of the bare engine in [`crate::nats`], on the same servers and at the
+//! same time.
 //!
-//! The product is synchronous, so each measure runs on threads of its own.
+//! The product is synchronous, so each measurement runs on separate threads.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -23,7 +24,7 @@ use hookloop_store::store::Store;
 use crate::figures::Sample;
 use crate::pair::Figure;
 
-/// Tasks that a pass of claims or lifecycles finds ready, per second of it.
+/// Ready tasks for a pass of claims or lifecycles, per second of the pass.
 const READY_PER_SECOND: f64 = 12_000.0;
 const LEASE: Duration = Duration::from_secs(60);
 const BATCH: usize = 1_000;
@@ -40,12 +41,13 @@ pub struct Ours {
     feed: Feed,
 }
 
-/// Events to append, no two alike.
+/// A source of unique events to append.
 #[derive(Clone, Debug)]
 pub struct Feed(Arc<AtomicU64>);
 
 impl Default for Feed {
-    /// Begins where no earlier run on the same servers was.
+    /// Starts at the current time, so that ids differ from those of earlier runs on the same
+    /// servers.
     fn default() -> Feed {
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
         Feed(Arc::new(AtomicU64::new(now.as_micros() as u64)))
@@ -91,7 +93,7 @@ impl Feed {
         }
     }
 
-    /// All events of a task: created, started, completed.
+    /// Returns all events of a task: created, started, completed.
     pub fn life(&self) -> [NewEvent; 3] {
         let task = self.task();
         let completed = EventBody::TaskCompleted(TaskOutcome::default());
@@ -101,7 +103,8 @@ impl Feed {
 }
 
 impl Ours {
-    /// Projects on the servers that `access` leads to, the view in `dir`, with the events to read.
+    /// Creates projects on the servers of `access`, with the view in `dir`, and writes the events
+    /// to read.
     pub fn new(access: &NatsOptions, dir: &Path, pass: Duration, replayed: u64) -> Ours {
         let log = |name: &str| {
             let log = JetStreamLog::connect(access, &name.parse().unwrap()).unwrap();
@@ -129,12 +132,12 @@ impl Ours {
         ours
     }
 
-    /// The streams that its events are in.
+    /// Returns the streams that contain its events.
     pub fn streams(&self) -> Vec<String> {
         NAMES.map(|name| JetStreamLog::stream_of(&name.parse().unwrap())).to_vec()
     }
 
-    /// Makes tasks ready for one pass, in the view too.
+    /// Creates ready tasks for one pass, and updates the view.
     fn fill(&self) {
         let count = (READY_PER_SECOND * self.pass.as_secs_f64()) as usize;
         let mut last = 0;
@@ -158,7 +161,7 @@ impl Ours {
     }
 }
 
-/// One writer that waits for every answer: the median.
+/// Measures one writer that waits for every response: the median.
 pub fn append(ours: &Ours) -> Figure {
     let mut sample = Sample::default();
     let end = Instant::now() + ours.pass;
@@ -173,7 +176,7 @@ pub fn append(ours: &Ours) -> Figure {
     Figure::Milliseconds(sample.median())
 }
 
-/// Writers side by side, each waiting for its own answers.
+/// Measures concurrent writers, each of which waits for its own responses.
 pub fn append_many(ours: &Ours, writers: usize) -> Figure {
     side_by_side(ours, writers, |_| {
         let task = ours.feed.task();
@@ -186,7 +189,7 @@ pub fn append_many(ours: &Ours, writers: usize) -> Figure {
     })
 }
 
-/// Atomic batches of `size`, one after the other: the median.
+/// Measures atomic batches of `size`, one after the other: the median.
 pub fn batch(ours: &Ours, size: usize) -> Figure {
     let mut sample = Sample::default();
     let end = Instant::now() + ours.pass;
@@ -197,7 +200,7 @@ pub fn batch(ours: &Ours, size: usize) -> Figure {
     Figure::Milliseconds(sample.median())
 }
 
-/// The life of a task: claimed and completed, by its type and priority, behind a fence.
+/// Measures the life of a task: claimed by type and priority, and completed with a fencing check.
 pub fn lifecycle(ours: &Ours, workers: usize) -> Figure {
     ours.fill();
     side_by_side(ours, workers, |worker| {
@@ -216,7 +219,7 @@ pub fn claim(ours: &Ours, workers: usize) -> Figure {
     })
 }
 
-/// Every event of a project, read and understood.
+/// Reads and parses every event of a project.
 pub fn replay(ours: &Ours) -> Figure {
     let start = Instant::now();
     let mut follower = ours.replay.follow(1).unwrap();
@@ -227,14 +230,14 @@ pub fn replay(ours: &Ours) -> Figure {
     per_second(count, start)
 }
 
-/// A view in memory made from every event of a project.
+/// Builds a view in memory from every event of a project.
 pub fn view(ours: &Ours) -> Figure {
     let start = Instant::now();
     Store::over(Arc::new(ours.replay.clone())).unwrap();
     per_second(ours.replayed, start)
 }
 
-/// Lets `count` threads work for one pass; each piece of work says how often it counts.
+/// Runs `count` threads for one pass; each call of `work` returns the number of operations it did.
 fn side_by_side(ours: &Ours, count: usize, work: impl Fn(usize) -> u64 + Sync) -> Figure {
     let start = Instant::now();
     let done = AtomicU64::new(0);

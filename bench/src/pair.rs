@@ -1,15 +1,15 @@
-//! Two sides of one measurement, taken in turns: best and median of each, and what ours costs more.
+//! Two sides of one measurement, run alternately: best and median of each, and the cost ratio.
 
 use std::pin::Pin;
 
 use crate::figures::{ms, times};
 
-/// What one pass of one measurement found.
+/// Result of one pass of one measurement.
 #[derive(Clone, Copy, Debug)]
 pub enum Figure {
-    /// The median of a pass in milliseconds: less is better.
+    /// The median of a pass in milliseconds: lower is better.
     Milliseconds(f64),
-    /// More is better.
+    /// Operations per second: higher is better.
     PerSecond(f64),
 }
 
@@ -20,7 +20,7 @@ impl Figure {
         }
     }
 
-    /// How many times this is worse than `other`.
+    /// Returns how many times worse this figure is than `other`.
     fn cost(self, other: Figure) -> f64 {
         match self {
             Figure::Milliseconds(value) => value / other.value(),
@@ -43,7 +43,7 @@ pub type Measure<B> = Box<dyn for<'a> Fn(&'a mut B) -> Pin<Box<dyn Future<Output
 pub struct Pair<B> {
     pub name: String,
     pub bare: Measure<B>,
-    /// Nothing yet where the product has no counterpart.
+    /// `None` if the product has no counterpart.
     pub ours: Option<Measure<B>>,
 }
 
@@ -56,8 +56,9 @@ impl<B> std::fmt::Debug for Pair<B> {
 pub const HEADINGS: [&str; 5] =
     ["", "bare, best (median)", "ours, best (median)", "ours / bare, best", "median"];
 
-/// Takes `passes` of every pair, side by side and pair by pair, and says one row of [`HEADINGS`] for each.
-/// Passes of one pair lie far apart, so that a busy moment of the machine does not meet all of them.
+/// Runs `passes` passes of every pair, and returns one row of [`HEADINGS`] for each pair. The
+/// passes of one pair are far apart, so that a short load on the machine does not affect all of
+/// them.
 pub async fn run<B>(pairs: &[Pair<B>], bench: &mut B, passes: usize) -> Vec<Vec<String>> {
     let mut bare = vec![Vec::new(); pairs.len()];
     let mut ours = vec![Vec::new(); pairs.len()];

@@ -1,4 +1,5 @@
-//! Commands as processes, round robin, so that the machine's load hits all of them alike.
+//! Commands as processes, in round-robin order, so that the load of the machine affects all of them
+//! equally.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -32,7 +33,7 @@ impl Runner {
         }
     }
 
-    /// Runs it once; answers wall time, processor time and the most memory it held, in KiB.
+    /// Runs the command once; returns wall time, processor time and peak memory in KiB.
     pub fn run(&self, round: usize) -> (Duration, Duration, u64) {
         let place = |arg: &String| {
             arg.replace("{i}", &round.to_string()).replace("{odd}", &(2 * round + 1).to_string())
@@ -57,17 +58,17 @@ impl Runner {
     }
 }
 
-/// Returns a program of the same build as this one.
+/// Returns the path of a program from the same build as this one.
 pub fn beside(name: &str) -> PathBuf {
     let own = std::env::current_exe().unwrap();
-    // Cargo puts tests one directory below the programs.
+    // Cargo places tests one directory below the programs.
     let directory = own.ancestors().skip(1).find(|above| !above.ends_with("deps")).unwrap();
     let program = directory.join(name);
     assert!(program.is_file(), "{} is missing: build the workspace", program.display());
     program
 }
 
-/// Runs each of `runners` once per round, after `warm_ups` rounds that do not count.
+/// Runs each of `runners` once per round, after `warm_ups` rounds that are not counted.
 pub fn round_robin(runners: &[Runner], first: usize, warm_ups: usize, rounds: usize) -> Vec<Cost> {
     let mut costs = vec![Cost::default(); runners.len()];
     for round in first..first + warm_ups + rounds {

@@ -1,6 +1,6 @@
-//! What more of something costs a server: subjects, streams, followers, ids, shards.
+//! Growth of a server's cost with its load: subjects, streams, followers, ids, shards.
 //!
-//! Each is measured at several sizes, so that there is a slope to reckon with and not only a point.
+//! Each is measured at several sizes, which gives a slope and not only a point.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -19,17 +19,18 @@ use tokio::task::JoinSet;
 
 use crate::servers::{self, processor_seconds};
 
-/// Appends on their way at once.
+/// Number of appends in flight at once.
 const IN_FLIGHT: usize = 512;
-/// About what an event of the product weighs.
+/// Approximate size of an event of the product.
 const BODY: &[u8] = &[b'x'; 240];
-/// How long a server is left alone before it is looked at, and looked at.
+/// Idle time before a server is measured, and duration of the measurement.
 const SETTLE: Duration = Duration::from_secs(3);
 const IDLE: Duration = Duration::from_secs(10);
-/// Answers after which the same append is simply made again: another one is on its way, an election.
+/// Delay before an append is retried, because another one is in flight or an election is in
+/// progress.
 const AGAIN: Duration = Duration::from_millis(1);
 
-/// How much of everything.
+/// Size of each measurement.
 #[derive(Clone, Copy, Debug)]
 pub struct Sizes {
     pub subjects: [u64; 4],
@@ -57,7 +58,7 @@ pub const QUICK: Sizes = Sizes {
 
 type Rows = Vec<Vec<String>>;
 
-/// Subjects of one stream, each with one event: memory, the index on disk, the start.
+/// Measures a stream with one event per subject: memory, the index on disk, the start-up time.
 pub async fn subjects(sizes: Sizes) -> Rows {
     let server = careless();
     let mut rows = Rows::new();
@@ -77,7 +78,7 @@ pub async fn subjects(sizes: Sizes) -> Rows {
         server.restart();
         let took = start.elapsed();
         let clean = resident_mib(&server).await;
-        // What was written since the last clean end has to be found by reading it.
+        // The server finds events written since the last clean shutdown by reading them.
         let js = connect(&server).await;
         let seen = |n| (format!("hl.ev.000.p0.t{n}"), HeaderMap::new());
         fill(&js, 0..size.min(1_000), seen).await;
@@ -105,7 +106,8 @@ pub const SUBJECTS: [&str; 6] = [
     "start, after kill -9",
 ];
 
-/// Ids that the server remembers for two minutes: the same events with and without.
+/// Measures message ids, which the server remembers for two minutes: the same events with and
+/// without ids.
 pub async fn ids(sizes: Sizes) -> Rows {
     let mut rows = Rows::new();
     for with_ids in [false, true] {
@@ -116,7 +118,7 @@ pub async fn ids(sizes: Sizes) -> Rows {
         fill(&js, 0..sizes.ids, |n| {
             let mut headers = HeaderMap::new();
             if with_ids {
-                // As long as an event's id.
+                // The length of an event's id.
                 headers.insert(NATS_MESSAGE_ID, format!("{n:032x}"));
             }
             (format!("hl.ev.000.p.t{}", n % 1_000), headers)
@@ -134,7 +136,7 @@ pub async fn ids(sizes: Sizes) -> Rows {
 
 pub const IDS: [&str; 3] = ["events on 1000 subjects", "memory before", "memory after"];
 
-/// Streams with three copies and nothing in them.
+/// Measures empty streams with three replicas.
 pub async fn streams(sizes: Sizes) -> Rows {
     let cluster = Cluster::three();
     let js = connect(cluster.node(0)).await;
@@ -161,7 +163,7 @@ pub async fn streams(sizes: Sizes) -> Rows {
 pub const STREAMS: [&str; 4] =
     ["streams × 3", "memory of a node", "idle processor of a node", "to make one"];
 
-/// Followers that wait for news: each a connection and a consumer, as `dispatch --stay` has.
+/// Measures idle followers: each has a connection and a consumer, like `dispatch --daemon`.
 pub async fn followers(sizes: Sizes) -> Rows {
     let cluster = Cluster::three();
     let js = connect(cluster.node(0)).await;
@@ -191,7 +193,8 @@ pub async fn followers(sizes: Sizes) -> Rows {
 pub const FOLLOWERS: [&str; 4] =
     ["followers", "memory of a node", "idle processor of a node", "to start one"];
 
-/// Appends with an id and a version by 64 writers, spread over more and more streams.
+/// Measures appends with an id and an expected sequence by 64 writers, spread over a growing number
+/// of streams.
 pub async fn shards(sizes: Sizes) -> Rows {
     let cluster = Cluster::three();
     let js = connect(cluster.node(0)).await;
@@ -243,7 +246,8 @@ pub const SHARDS: [&str; 3] = ["shards", "appends a second", "against one"];
 
 const MIB: f64 = 1024.0 * 1024.0;
 
-/// Memory and idling do not depend on syncing, and filling does.
+/// Starts a server that does not sync every write: memory and idle load do not depend on syncing,
+/// and filling is faster.
 fn careless() -> Server {
     Server::with(Options { sync: Sync::Default, ..Options::default() })
 }
@@ -299,10 +303,10 @@ async fn fill(
     }
 }
 
-/// Of the average node, after it was left alone for a while.
+/// Resource usage of the average node while idle.
 struct Idle {
     mib: f64,
-    /// Of one core.
+    /// Share of one core.
     cpu: f64,
 }
 
@@ -321,7 +325,7 @@ async fn resident_mib(server: &Server) -> f64 {
     servers::resident_mib(server)
 }
 
-/// What the server keeps on disk to know the stream's subjects by.
+/// Returns the size of the server's index of the stream's subjects on disk.
 fn index_bytes(server: &Server) -> u64 {
     let mut directories = vec![server.store_dir().to_owned()];
     let mut bytes = 0;

@@ -1,13 +1,13 @@
-//! What servers use while something is measured, by their own word and by the kernel's.
+//! Resource usage of servers during a measurement, as reported by the servers and by the kernel.
 
 use std::time::{Duration, Instant};
 
 use hookloop_testbed::Server;
 
-/// What the kernel counts in, on every Linux there is.
+/// Clock ticks per second of the kernel, the same on all Linux systems.
 const TICKS_PER_SECOND: f64 = 100.0;
 
-/// Begun before what is measured.
+/// A running measurement of resource usage; start it before the measured work.
 #[derive(Debug)]
 pub struct Gauge<'s> {
     nodes: &'s [Server],
@@ -18,19 +18,19 @@ pub struct Gauge<'s> {
     messages: (u64, u64),
 }
 
-/// All nodes together, of processors in cores.
+/// Total usage of all nodes; processor usage in cores.
 #[derive(Clone, Copy, Debug)]
 pub struct Used {
     pub time: Duration,
     pub servers: f64,
-    /// This process.
+    /// Processor usage of this process.
     pub own: f64,
-    /// Whoever else is on the machine.
+    /// Processor usage of all other processes on the machine.
     pub others: f64,
     pub mib: f64,
     pub connections: u64,
     pub consumers: u64,
-    /// A second, between servers too.
+    /// Messages per second, including those between servers.
     pub messages_in: f64,
     pub messages_out: f64,
 }
@@ -80,7 +80,7 @@ fn messages(nodes: &[Server]) -> (u64, u64) {
     pages.filter_map(read).fold((0, 0), |sum, page| (sum.0 + page.0, sum.1 + page.1))
 }
 
-/// Seconds of a processor that a server has used.
+/// Returns the processor time that a server has used, in seconds.
 pub fn processor_seconds(server: &Server) -> f64 {
     processor_ticks(server) as f64 / TICKS_PER_SECOND
 }
@@ -96,12 +96,13 @@ fn ticks_in(path: &str) -> u64 {
     fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()
 }
 
-/// What all processors of the machine have done, but for waiting.
+/// Returns the busy time of all processors of the machine, in ticks.
 fn busy_ticks() -> u64 {
     let stat = std::fs::read_to_string("/proc/stat").unwrap();
     let fields = stat.lines().next().unwrap().split_whitespace().skip(1);
     let fields: Vec<u64> = fields.map(|field| field.parse().unwrap()).collect();
-    // User, nice, system, interrupts of both kinds; what others steal of the machine is not its own.
+    // User, nice, system, and both kinds of interrupts. Steal time does not count, because the
+    // machine did not have it.
     [0, 1, 2, 5, 6].iter().map(|i| fields[*i]).sum()
 }
 

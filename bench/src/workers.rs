@@ -1,8 +1,9 @@
-//! Light workers: to the servers what workers are, without agents.
+//! Light workers: the same load for the servers as real workers, without agents.
 //!
-//! Each has connections, followers and views of its own, and does by the product's own calls what a worker does: it
-//! follows its project and the fleet, shows that it is there, keeps the dispatcher's place if it comes to that, claims,
-//! beats and completes. What it leaves out is the session: a task is held for a while, and nothing is done.
+//! Each has its own connections, followers and views, and makes the same product calls as a real
+//! worker: it follows its project and the fleet, publishes its status, runs for the dispatcher's
+//! leader lease, claims, sends heartbeats and completes. It runs no session: it holds a task for a
+//! while and does nothing.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -30,22 +31,23 @@ use hookloop_store::log::{
 use hookloop_store::snapshot::{SnapshotStore, ViewSnapshot};
 use hookloop_store::store::Store;
 
-/// As `hookloop worker` has them.
+/// Intervals of `hookloop worker`.
 const TICK: Duration = Duration::from_millis(200);
 const SHOW: Duration = Duration::from_secs(5);
 const ROUND: Duration = Duration::from_secs(1);
 const LEASE: Duration = Duration::from_secs(90);
 const BEATS_PER_LEASE: u32 = 5;
 const AFTER_ERROR: Duration = Duration::from_secs(2);
-/// Workers that start at the same time.
+/// Number of workers that start at the same time.
 const AT_ONCE: usize = 16;
-/// A thread has little to remember.
+/// Stack size of a worker's thread, which needs little.
 const STACK: usize = 512 * 1024;
 
-/// What the workers do with a task, in milliseconds; none is taken if it is [`REST`].
+/// Value of `hold_ms` at which workers claim no task; other values are the hold time in
+/// milliseconds.
 const REST: u64 = u64::MAX;
 
-/// What all workers of a measurement share.
+/// State that all workers of a measurement share.
 #[derive(Debug, Default)]
 pub struct Floor {
     is_over: AtomicBool,
@@ -62,18 +64,18 @@ pub struct Taken {
     pub at: Instant,
 }
 
-/// What the workers asked the servers, by kind.
+/// Requests of the workers to the servers, by kind.
 #[derive(Debug, Default)]
 pub struct Asked {
     pub appends: AtomicU64,
     pub conflicts: AtomicU64,
-    /// Events that came to followers.
+    /// Events delivered to followers.
     pub delivered: AtomicU64,
     pub shown: AtomicU64,
     pub beats: AtomicU64,
     pub looks: AtomicU64,
     pub reads: AtomicU64,
-    /// Errors, after which a worker waits and goes on.
+    /// Errors, after which a worker waits and continues.
     pub troubles: AtomicU64,
 }
 
@@ -94,23 +96,23 @@ impl Asked {
 }
 
 impl Floor {
-    /// Nothing is taken from now on.
+    /// Makes the workers stop claiming tasks.
     pub fn rest(&self) {
         self.hold_ms.store(REST, Ordering::SeqCst);
     }
 
-    /// Tasks are taken from now on, each held for so long.
+    /// Makes the workers claim tasks and hold each for `hold`.
     pub fn work(&self, hold: Duration) {
         self.hold_ms.store(hold.as_millis() as u64, Ordering::SeqCst);
     }
 
-    /// The claims since the last time.
+    /// Returns the claims since the last call.
     pub fn take_claims(&self) -> Vec<Taken> {
         std::mem::take(&mut self.claims.lock().unwrap())
     }
 }
 
-/// Workers that run until this is dropped.
+/// Workers that run until this value is dropped.
 #[derive(Debug)]
 pub struct Workers {
     access: NatsOptions,
@@ -141,7 +143,7 @@ impl Workers {
         self.threads.is_empty()
     }
 
-    /// Starts workers until there are so many; returns when all follow their logs.
+    /// Starts workers until there are `count`; returns when all of them follow their logs.
     pub fn grow(&mut self, count: usize) {
         let mut starting = 0;
         for number in self.threads.len()..count {
@@ -172,13 +174,13 @@ impl Drop for Workers {
     fn drop(&mut self) {
         self.floor.is_over.store(true, Ordering::SeqCst);
         for thread in self.threads.drain(..) {
-            // One that failed has said so.
+            // A thread that failed has already reported its error.
             let _ = thread.join();
         }
     }
 }
 
-/// A log, with what is asked of it counted.
+/// A log that counts the requests to it.
 struct Counted {
     log: JetStreamLog,
     floor: Arc<Floor>,
@@ -311,7 +313,7 @@ impl SnapshotStore for Counted {
     }
 }
 
-/// A task in hands.
+/// A claimed task.
 struct Holding {
     task: TaskId,
     epoch: u64,
@@ -361,7 +363,8 @@ impl Light {
     fn work(&mut self) {
         let project = self.project.clone();
         let mut dispatcher = Dispatcher::new(&project, self.name.as_str()).unwrap();
-        // Workers of a fleet were not all started at the same moment.
+        // Desynchronizes the workers, because those of a real fleet do not start at the same
+        // moment.
         std::thread::sleep(TICK.mul_f64(rand_share(&self.name)));
         let mut rounded = Instant::now();
         while !self.floor.is_over.load(Ordering::Relaxed) {
@@ -391,7 +394,7 @@ impl Light {
         }
     }
 
-    /// Takes a task if there is one; answers whether there was.
+    /// Claims a task if one is ready; returns whether it did.
     fn take_task(&mut self) -> Result<bool, EngineError> {
         let hold = self.floor.hold_ms.load(Ordering::Relaxed);
         if hold == REST || self.held.is_some() {
@@ -416,7 +419,7 @@ impl Light {
         let until = at + Duration::from_millis(hold);
         self.held = Some(Holding { task, epoch: claimed.epoch, since: now(), until, beaten: at });
         if hold > 0 {
-            // As a worker does: a session's first sign of life, and what the worker has in hands.
+            // Like a worker: sends the first heartbeat of a session and the list of claimed tasks.
             let held = self.held.as_ref().unwrap();
             self.project.heartbeat(&held.task, held.epoch)?;
             self.shown = None;
@@ -466,7 +469,7 @@ impl Light {
             state: WorkerState::Working,
             slots: 1,
             agent: "scripted".to_owned(),
-            projects: vec![ServedProject { project: self.served.clone(), unfit: None }],
+            projects: vec![ServedProject { project: self.served.clone(), ineligible: None }],
             running: running.collect(),
             started: self.started,
             seen: now(),
@@ -475,7 +478,7 @@ impl Light {
     }
 }
 
-/// What is due in a project beside its tasks.
+/// Does the due work of a project other than its tasks.
 fn attend(project: &Project, dispatcher: &mut Dispatcher) -> Result<(), EngineError> {
     match dispatcher.stand_by()? {
         DispatchRound::Leading => project.dispatch(),
@@ -488,7 +491,7 @@ fn now() -> Timestamp {
     Timestamp(since.as_millis() as i64)
 }
 
-/// A number from 0 to 1 that is another one for each name.
+/// Returns a number from 0 to 1 that differs for each name.
 fn rand_share(name: &TaskId) -> f64 {
     use std::hash::{BuildHasher, RandomState};
     (RandomState::new().hash_one(name.as_str()) % 1_000) as f64 / 1_000.0

@@ -1,6 +1,7 @@
-//! Holds the cost of short commands against the floor program, both of the same build.
+//! Checks the cost of short commands against the floor program of the same build.
 //!
-//! The bars are for unoptimised builds, which CI makes. `bench/run` measures optimised ones for docs/benchmarks.md.
+//! The limits apply to unoptimised builds, which CI makes. `bench/run` measures optimised ones for
+//! docs/benchmarks.md.
 #![expect(clippy::unwrap_used, reason = "a test")]
 
 mod cost {
@@ -11,19 +12,19 @@ mod cost {
     const TASKS: usize = 100;
     const WARM_UPS: usize = 3;
     const ROUNDS: usize = 41;
-    /// Processor time, as a multiple of the floor's.
+    /// Limits of processor time, as multiples of the floor's.
     const READY_CPU_MAX: f64 = 4.2;
     const VERSION_CPU_MAX: f64 = 1.3;
     const READY_KIB_MAX: u64 = 46 * 1024;
     const VERSION_KIB_MAX: u64 = 18 * 1024;
 
-    /// Returns the costs of the floor's `ready`, of hookloop's `ready` and of `hookloop --version`.
+    /// Returns the costs of the floor's `ready`, hookloop's `ready` and `hookloop --version`.
     fn costs() -> [Cost; 3] {
         let directory = tempfile::tempdir().unwrap();
         let work = directory.path();
         let (floor, hookloop) = (beside("floor"), beside("hookloop"));
         let run = |program: &Path, args: &str| Runner::new(program, args, work, work);
-        // As the floor has them: each second task waits for the one before it.
+        // Each second task depends on the one before it, as in the floor program.
         let pair = |first: usize| {
             let second = first + 1;
             format!(

@@ -1,4 +1,4 @@
-//! Lines of files and functions, tests left out.
+//! Lines of files and functions, without tests.
 
 use std::path::PathBuf;
 
@@ -21,7 +21,7 @@ pub struct FileSize {
 /// The lines of a function, from `fn` to its last brace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FunctionSize {
-    /// With the type that it is a method of.
+    /// With its type, for a method.
     pub name: String,
     pub lines: usize,
 }
@@ -36,17 +36,17 @@ impl FileSize {
     }
 }
 
-/// The lines of each file.
+/// Returns the lines of each file.
 pub fn file_lines(files: &[FileSize]) -> Vec<usize> {
     files.iter().map(|file| file.lines).collect()
 }
 
-/// The lines of each function.
+/// Returns the lines of each function.
 pub fn function_lines(files: &[FileSize]) -> Vec<usize> {
     files.iter().flat_map(|file| &file.functions).map(|function| function.lines).collect()
 }
 
-/// Returns the smallest value that at least `percent` of all values do not exceed; 0 without values.
+/// Returns the smallest value that `percent` of all values do not exceed; 0 without values.
 pub fn percentile(mut values: Vec<usize>, percent: usize) -> usize {
     values.sort_unstable();
     let rank = (values.len() * percent).div_ceil(100);

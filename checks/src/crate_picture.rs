@@ -14,7 +14,7 @@ const FENCE: &str = "```";
 /// Members that only tests may depend on.
 pub const TEST_ONLY_MEMBERS: [&str; 2] = ["hookloop-testbed", "hookloop-testkit"];
 
-/// The dependencies that a program or a library is built with, by member.
+/// Returns the dependencies of each member within the workspace, without dev-dependencies.
 pub fn crate_arrows(members: &[MemberPackage]) -> BTreeMap<&str, BTreeSet<&str>> {
     let names: BTreeSet<&str> = members.iter().map(|member| member.name.as_str()).collect();
     let arrows = |member: &MemberPackage| {
@@ -27,7 +27,7 @@ pub fn crate_arrows(members: &[MemberPackage]) -> BTreeMap<&str, BTreeSet<&str>>
     members.iter().map(|member| (member.name.as_str(), arrows(member))).collect()
 }
 
-/// Returns the picture: a line a crate, those on top first.
+/// Returns the picture: one line per crate, topmost crates first.
 pub fn picture(members: &[MemberPackage], root: &Path) -> String {
     let arrows = crate_arrows(members);
     let is_product = |name: &str| {
@@ -48,7 +48,7 @@ pub fn picture(members: &[MemberPackage], root: &Path) -> String {
     product.iter().map(line).collect()
 }
 
-/// Returns the number of crates on the longest way down.
+/// Returns the number of crates on the longest path down.
 fn height(arrows: &BTreeMap<&str, BTreeSet<&str>>, name: &str) -> usize {
     let below = arrows.get(name).into_iter().flatten();
     below.map(|below| height(arrows, below) + 1).max().unwrap_or_default()

@@ -1,4 +1,4 @@
-//! All rules, with their bars, over the workspace as it is.
+//! All rules and their limits, applied to the workspace.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -7,6 +7,7 @@ use crate::CheckError;
 use crate::code_sizes::{FileSize, file_lines, function_lines, percentile};
 use crate::import_circles::{ModuleArrow, back_arrows, sibling_arrows};
 use crate::module_tree::{SourceIndex, TestCode, TreeSource};
+use crate::prose::{prose_by_area, prose_figures};
 use crate::public_items::{PublicItems, public_items};
 use crate::ratchet::RuleFigures;
 use crate::type_names::TypeNames;
@@ -69,7 +70,7 @@ pub fn circle_arrows(index: &SourceIndex) -> Vec<ModuleArrow> {
     trees.flat_map(|tree| back_arrows(&sibling_arrows(index, tree))).collect()
 }
 
-/// No circle between sibling modules. A figure is the number of arrows to cut.
+/// Returns the figures of import circles between sibling modules: the number of arrows to cut.
 pub fn arrow_figures(arrows: &[ModuleArrow]) -> RuleFigures {
     let mut figures = BTreeMap::new();
     for arrow in arrows {
@@ -78,7 +79,7 @@ pub fn arrow_figures(arrows: &[ModuleArrow]) -> RuleFigures {
     RuleFigures { kind: "arrows", bar: 0, figures }
 }
 
-/// Files and functions stay small.
+/// Returns the sizes of files and functions.
 pub fn size_figures(files: &[FileSize]) -> Vec<RuleFigures> {
     let mut functions: BTreeMap<String, u64> = BTreeMap::new();
     for file in files {
@@ -103,29 +104,30 @@ pub fn size_figures(files: &[FileSize]) -> Vec<RuleFigures> {
     ]
 }
 
-/// Each type has a name of its own.
+/// Returns the number of types that share a name.
 pub fn name_figures(names: &TypeNames) -> RuleFigures {
     let figures = BTreeMap::from([("all".to_owned(), names.types_sharing() as u64)]);
     RuleFigures { kind: "shared-type-names", bar: 0, figures }
 }
 
-/// Each public item is named by another crate or a test.
+/// Returns the number of public items per crate that no other crate and no test names.
 pub fn public_figures(items: &[PublicItems]) -> RuleFigures {
     let figure = |items: &PublicItems| (items.crate_label.clone(), items.unnamed.len() as u64);
     RuleFigures { kind: "unnamed-public", bar: 0, figures: items.iter().map(figure).collect() }
 }
 
-/// The figures of all rules that have ratchets.
+/// Returns the figures of all rules that have ratchets.
 pub fn all_figures(root: &Path, members: &[MemberPackage]) -> Result<Vec<RuleFigures>, CheckError> {
     let index = product_sources(root, members)?;
     let mut rules = vec![arrow_figures(&circle_arrows(&index))];
     rules.extend(size_figures(&index.files));
     rules.push(name_figures(&TypeNames::of(&index)));
     rules.push(public_figures(&public_items(&all_sources(root, members)?)));
+    rules.extend(prose_figures(&prose_by_area(root)?));
     Ok(rules)
 }
 
-/// Returns the source files below `crates/` that no target loads, such as a module that nothing declares.
+/// Returns the source files below `crates/` that no target loads, such as undeclared modules.
 pub fn orphan_files(root: &Path, index: &SourceIndex) -> Result<Vec<PathBuf>, CheckError> {
     let known: BTreeSet<&Path> = index.files.iter().map(|file| file.path.as_path()).collect();
     let mut open = vec![root.join(crate::workspace_members::PRODUCT_DIRECTORY)];

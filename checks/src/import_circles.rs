@@ -1,8 +1,8 @@
 //! Arrows between sibling modules, and those that close a circle.
 //!
-//! An arrow leads from one module to a sibling if a file below the first names a path that resolves to
-//! the sibling or a module below it. A path through a re-export counts for the module that re-exports
-//! and for the module that defines.
+//! An arrow leads from one module to a sibling if a file below the first names a path that resolves
+//! to the sibling or a module below it. A path through a re-export counts for the re-exporting and
+//! the defining module.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -12,7 +12,7 @@ use crate::module_tree::{ModuleId, SourceIndex, TreeId};
 use crate::path_mentions::PathMention;
 use crate::resolver::PathResolver;
 
-/// Passes over an order of siblings that look for a better place for each.
+/// Maximum number of passes that improve an order of siblings.
 const ORDER_PASSES: usize = 100;
 
 /// A path in a file that leads from one module to a sibling.
@@ -128,7 +128,7 @@ pub fn back_arrows(arrows: &[ModuleArrow]) -> Vec<ModuleArrow> {
 struct SiblingGraph<'a> {
     names: Vec<&'a str>,
     counts: Vec<Vec<usize>>,
-    /// Whether a node leads to another, over any number of arrows.
+    /// Whether a node reaches another, over any number of arrows.
     reaches: Vec<Vec<bool>>,
 }
 
@@ -165,7 +165,7 @@ impl<'a> SiblingGraph<'a> {
         }
     }
 
-    /// Arrows that count: those between nodes of one circle.
+    /// Returns the number of arrows between two nodes, or 0 if they are not in one circle.
     fn weight(&self, from: usize, to: usize) -> usize {
         if self.reaches[to][from] { self.counts[from][to] } else { 0 }
     }

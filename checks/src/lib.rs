@@ -1,4 +1,4 @@
-//! Measures the layout of the workspace's sources, and compares it with the rules of the house.
+//! Measures the layout of the workspace's sources, and compares it with the house rules.
 //!
 //! - [`use_paths`]: the paths of `use` items
 //! - [`workspace_members`]: the packages, targets and dependencies that Cargo knows
@@ -10,9 +10,10 @@
 //! - [`crate_picture`]: the dependency arrows between crates, as ARCHITECTURE.md shows them
 //! - [`code_sizes`]: lines of files and functions
 //! - [`type_names`]: types that share a name
+//! - [`prose`]: sentences of documents and comments without a noun as subject
 //! - [`public_items`]: public items that no other crate names
 //! - [`ratchet`]: figures that are above their bar today and may only fall
-//! - [`house_rules`]: all rules, with their bars
+//! - [`house_rules`]: all rules and their limits
 //!
 //! Nothing here is part of the product.
 
@@ -22,6 +23,7 @@ pub mod house_rules;
 pub mod import_circles;
 pub mod module_tree;
 pub mod path_mentions;
+pub mod prose;
 pub mod public_items;
 pub mod ratchet;
 pub mod resolver;

@@ -11,6 +11,7 @@ use hookloop_checks::house_rules::{
     FUNCTION_LINES_MAX, PICTURE_FILE, RATCHETS_FILE, all_figures, all_sources, circle_arrows,
     product_sources,
 };
+use hookloop_checks::prose::{ProseFigures, prose_by_area};
 use hookloop_checks::public_items::public_items;
 use hookloop_checks::ratchet::Ratchets;
 use hookloop_checks::type_names::TypeNames;
@@ -22,12 +23,13 @@ const USAGE: &str = "usage: checks COMMAND
   sizes      Print the lines of files and functions
   names      Print the types that share a name
   public     Print the public items that no other crate names
+  prose      Print the sentences without a noun as subject
   stranger   Print one line for each figure
   picture    Print the arrows between crates; with --write, into ARCHITECTURE.md
   renew      Lower the ratchets to the figures of today
 ";
 
-/// The longest files and functions that `sizes` prints.
+/// Number of the longest files and functions that `sizes` prints.
 const LONGEST: usize = 20;
 
 fn main() -> ExitCode {
@@ -54,6 +56,7 @@ fn run(words: &[&str]) -> Result<String, CheckError> {
         ["sizes"] => sizes(&root, &members),
         ["names"] => names(&root, &members),
         ["public"] => public(&root, &members),
+        ["prose"] => prose(&root),
         ["stranger"] => stranger(&root, &members),
         ["picture"] => Ok(picture(&members, &root)),
         ["picture", "--write"] => {
@@ -69,6 +72,19 @@ fn arrows(root: &Path, members: &[MemberPackage]) -> Result<String, CheckError> 
     let arrows = circle_arrows(&product_sources(root, members)?);
     let lines: String = arrows.iter().map(|arrow| format!("{arrow}\n")).collect();
     Ok(format!("{lines}{} arrows close circles\n", arrows.len()))
+}
+
+fn prose(root: &Path) -> Result<String, CheckError> {
+    let mut text = String::new();
+    for (area, figures) in prose_by_area(root)? {
+        let ProseFigures { words, subjects, headless } = figures;
+        text.push_str(&format!(
+            "{area}: {words} words, {} subjects, {headless} headless\n",
+            subjects.len()
+        ));
+        subjects.iter().for_each(|sentence| text.push_str(&format!("  {sentence}\n")));
+    }
+    Ok(text)
 }
 
 fn sizes(root: &Path, members: &[MemberPackage]) -> Result<String, CheckError> {

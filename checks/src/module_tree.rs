@@ -62,7 +62,7 @@ pub struct TreeRoot {
     pub is_product: bool,
 }
 
-/// The choice of the code that is loaded.
+/// Whether test code is loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TestCode {
     LeftOut,
@@ -130,7 +130,7 @@ impl SourceIndex {
         &self.trees[id]
     }
 
-    /// The modules of one target.
+    /// Returns the modules of one target.
     pub fn modules_of(&self, tree: TreeId) -> impl Iterator<Item = ModuleId> + '_ {
         (0..self.modules.len()).filter(move |id| self.modules[*id].tree == tree)
     }

@@ -17,14 +17,14 @@ pub struct PathMention {
     pub is_glob: bool,
 }
 
-/// The paths that the items of one module name, child modules left out.
+/// The paths that the items of one module name, without child modules.
 #[derive(Debug, Default)]
 pub struct ModuleMentions {
     pub mentions: Vec<PathMention>,
     /// Imports inside of functions.
     pub local_uses: Vec<UseLeaf>,
     includes_tests: bool,
-    /// How many items surround the one that is looked at.
+    /// Number of items around the visited one.
     depth: usize,
 }
 

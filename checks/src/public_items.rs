@@ -1,7 +1,7 @@
 //! Public items of libraries that no other crate and no test names.
 //!
-//! An item also counts as named if the interface of a named item has it: a parameter, a result, a public
-//! field, a variant, a bound. Such an item has to be public.
+//! An item also counts as named if the interface of a named item contains it: a parameter, a result,
+//! a public field, a variant, a bound. Such an item has to be public.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fmt;
@@ -153,7 +153,7 @@ fn is_public(item: &Item) -> bool {
     matches!(visibility, Visibility::Public(_))
 }
 
-/// The items that the interface of each item has.
+/// The items in the interface of each item.
 #[derive(Default)]
 struct Interfaces {
     mentioned: HashMap<ItemKey, Vec<ItemKey>>,

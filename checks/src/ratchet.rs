@@ -1,8 +1,8 @@
 //! Figures that are above their bar today and may only fall.
 //!
-//! `checks/ratchets.txt` has a line for each: `KIND NAME NUMBER`. A figure above its bar needs a line, and may not
-//! exceed its number. A line without such a figure has to go. `checks renew` writes the file anew, and refuses
-//! if the sum of a kind would rise.
+//! `checks/ratchets.txt` has a line for each: `KIND NAME NUMBER`. A figure above its bar needs a
+//! line, and may not exceed its number. A line without such a figure must be removed. `checks renew`
+//! rewrites the file, and refuses if the sum of a kind would rise.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -45,7 +45,7 @@ impl Ratchets {
         Ok(Ratchets { allowed })
     }
 
-    /// Returns what is wrong with the figures of one rule; nothing if all hold.
+    /// Returns the problems with the figures of one rule; none if all hold.
     pub fn compare(&self, rule: &RuleFigures) -> Vec<String> {
         let mut problems = Vec::new();
         for (name, figure) in rule.figures.iter().filter(|(_, figure)| **figure > rule.bar) {
@@ -73,7 +73,7 @@ impl Ratchets {
         problems
     }
 
-    /// Returns the ratchets for the figures of today. Refuses if the sum of a kind rises.
+    /// Returns the ratchets for the current figures. Refuses if the sum of a kind rises.
     pub fn renew(&self, rules: &[RuleFigures]) -> Result<Ratchets, CheckError> {
         let mut renewed = Ratchets::default();
         for rule in rules {

@@ -35,7 +35,7 @@ pub struct PathResolver<'a> {
 /// The names that are being looked up with the rest of their path, so that imports in a circle end.
 type Pending = HashSet<(ModuleId, Vec<String>)>;
 
-/// The most imports that lead from one to the next.
+/// Maximum length of a chain of imports.
 const IMPORTS_MAX: usize = 64;
 
 impl<'a> PathResolver<'a> {
@@ -43,7 +43,7 @@ impl<'a> PathResolver<'a> {
         PathResolver { index }
     }
 
-    /// Returns the targets of a path that `module` names; none if it leads out of the loaded targets.
+    /// Returns the targets of a path in `module`; none if it leads out of the loaded targets.
     pub fn resolve(&self, module: ModuleId, segments: &[String]) -> Vec<PathTarget> {
         self.resolve_pending(module, segments, &mut Pending::new())
     }
@@ -93,7 +93,7 @@ impl<'a> PathResolver<'a> {
         named.map(|tree| self.walk(tree.root, rest, pending)).unwrap_or_default()
     }
 
-    /// Follows `segments` downwards from `module`. An unknown name is taken for an item of the module.
+    /// Follows `segments` down from `module`. An unknown name counts as an item of the module.
     fn walk(
         &self,
         module: ModuleId,

@@ -39,12 +39,12 @@ impl TypeNames {
         self.places.values().map(BTreeSet::len).sum()
     }
 
-    /// The names that several types have.
+    /// Returns the names that several types share.
     pub fn shared(&self) -> impl Iterator<Item = (&String, &BTreeSet<String>)> {
         self.places.iter().filter(|(_, places)| places.len() > 1)
     }
 
-    /// The number of types whose name another type has, too.
+    /// Returns the number of types that share a name with another type.
     pub fn types_sharing(&self) -> usize {
         self.shared().map(|(_, places)| places.len()).sum()
     }

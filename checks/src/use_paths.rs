@@ -1,4 +1,4 @@
-//! The paths of `use` items, groups taken apart.
+//! The paths of `use` items, with groups expanded.
 
 use syn::{ItemUse, UseTree, Visibility};
 
@@ -26,7 +26,7 @@ pub struct UseLeaf {
     pub path: UsePath,
 }
 
-/// Returns every path of a `use`, groups taken apart.
+/// Returns every path of a `use`, with groups expanded.
 pub fn use_leaves(item: &ItemUse) -> Vec<UseLeaf> {
     let mut leaves = Vec::new();
     if item.leading_colon.is_none() {

@@ -52,7 +52,7 @@ impl MemberTarget {
         self.is_library() || self.kind.iter().any(|kind| kind == "bin")
     }
 
-    /// The name of the target's crate in paths.
+    /// Returns the name of the target's crate in paths.
     pub fn crate_name(&self) -> String {
         self.name.replace('-', "_")
     }

@@ -1,4 +1,4 @@
-//! The sources hold to the rules of the house.
+//! Checks that the sources comply with the house rules.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use std::collections::BTreeSet;
@@ -10,6 +10,7 @@ use hookloop_checks::house_rules::{
     orphan_files, product_sources, public_figures, size_figures,
 };
 use hookloop_checks::import_circles::ModuleArrow;
+use hookloop_checks::prose::{prose_by_area, prose_figures};
 use hookloop_checks::public_items::public_items;
 use hookloop_checks::ratchet::{Ratchets, RuleFigures};
 use hookloop_checks::type_names::TypeNames;
@@ -20,12 +21,12 @@ fn problems(rule: &RuleFigures) -> Vec<String> {
     Ratchets::read(&workspace_root().join(RATCHETS_FILE)).unwrap().compare(rule)
 }
 
-/// One test for all rules of the product's sources: parsing them takes longer than everything else.
+/// Checks all rules of the product's sources in one test, because parsing dominates its duration.
 #[test]
 fn modules_have_no_import_circles_code_is_small_and_types_have_names_of_their_own() {
     let root = workspace_root();
     let index = product_sources(&root, &workspace_members(&root).unwrap()).unwrap();
-    assert!(index.modules.len() > 100, "{} modules are no workspace", index.modules.len());
+    assert!(index.modules.len() > 100, "only {} modules", index.modules.len());
     let mut found = Vec::new();
 
     let arrows = circle_arrows(&index);
@@ -44,6 +45,15 @@ fn modules_have_no_import_circles_code_is_small_and_types_have_names_of_their_ow
     }
     found.extend(sharing);
     assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+#[test]
+fn sentences_have_a_subject() {
+    let areas = prose_by_area(&workspace_root()).unwrap();
+    assert!(areas["docs"].words > 40_000 && areas.len() > 20, "{:?}", areas.keys());
+    let found: Vec<String> = prose_figures(&areas).iter().flat_map(problems).collect();
+    let hint = "`cargo run -p hookloop-checks -- prose` lists the sentences";
+    assert!(found.is_empty(), "{hint}\n{}", found.join("\n"));
 }
 
 #[test]

@@ -24,19 +24,19 @@ use crate::{claims, expiry};
 
 const WORKERS: usize = 6;
 const DISPATCHERS: usize = 3;
-/// From healing to the first acknowledged write of every worker.
+/// Limit from healing to the first acknowledged write of every worker.
 const RECOVERY_MAX_MS: u64 = 15_000;
-/// How long a round waits for what should have come by then.
+/// Timeout for expected results of a round.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// The log is at rest when nothing was added for so long.
+/// The log counts as idle after this time without a new event.
 const REST: Duration = Duration::from_secs(3);
-/// Violations of one round that are printed; all are in its directory.
+/// Number of violations that are printed per round; all of them are in its directory.
 const SHOWN: usize = 12;
 
-/// Runs a campaign; fails if anything was lost, doubled or accepted that should not be.
+/// Runs a campaign; fails if an event was lost, duplicated or wrongly accepted.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Args {
-    /// `all`, or one of them.
+    /// `all`, or the name of one scenario.
     #[arg(long, default_value = "all")]
     scenario: String,
     /// How long faults strike in each round.
@@ -44,16 +44,16 @@ pub(crate) struct Args {
     seconds: u64,
     #[arg(long, default_value_t = 1)]
     rounds: u64,
-    /// Decides the faults, and what the workers do.
+    /// Seed of the faults and of the workers' operations.
     #[arg(long)]
     seed: Option<u64>,
-    /// Tasks of the `claims` scenario.
+    /// Number of tasks in the `claims` scenario.
     #[arg(long, default_value_t = 10_000)]
     tasks: usize,
     /// The size for CI: every scenario once, in a few minutes.
     #[arg(long)]
     quick: bool,
-    /// Where histories are kept; those of rounds without a violation are deleted.
+    /// Directory of the histories; those of rounds without a violation are deleted.
     #[arg(long)]
     keep: Option<PathBuf>,
 }
@@ -108,7 +108,7 @@ fn scenarios(name: &str) -> Vec<Scenario> {
     }
 }
 
-/// Runs a round, prints what is wrong with it, and keeps its histories if something is.
+/// Runs a round, prints its violations, and keeps its histories if there are any.
 fn one_round(round: &Round, name: String) -> Row {
     let _ = std::fs::remove_dir_all(&round.home);
     std::fs::create_dir_all(&round.home).unwrap();
@@ -160,7 +160,7 @@ impl Round {
     }
 }
 
-/// A view of the campaign's own.
+/// Opens a separate view for the campaign.
 pub(crate) fn open(site: &Site, view: &Path) -> Store {
     let access = NatsOptions::at(site.urls.clone(), site.monitors.clone());
     jetstream::open(&access, &site.project.parse().unwrap(), view).unwrap().store
@@ -182,25 +182,25 @@ fn start_all(site: &Site, cluster: &Cluster, scenario: Scenario) -> Vec<Process>
     workers
 }
 
-/// Waits until every worker that writes was acknowledged a write after `since_ms`.
+/// Waits until every writing worker has an acknowledged write after `since_ms`.
 fn wait_for_writes(workers: &[Process], since_ms: u64) {
     let wrote = |worker: &Process| first_write(&worker.operations(), since_ms).is_some();
     let writers = || workers.iter().filter(|worker| worker.args.role == Role::Mixed);
-    // One that does not write any more is a violation, which recovery shows.
+    // A worker that no longer writes is a violation, which the recovery check reports.
     poll(PATIENCE, || {
         std::thread::sleep(Duration::from_millis(200));
         writers().all(|worker| wrote(worker) || worker.has_ended()).then_some(())
     });
 }
 
-/// When the first write after `since_ms` was acknowledged.
+/// Returns the time at which the first write after `since_ms` was acknowledged.
 fn first_write(operations: &[Operation], since_ms: u64) -> Option<u64> {
     let acknowledged = operations.iter().filter(|operation| operation.is_acknowledged_write());
     acknowledged.filter_map(|operation| operation.ended_ms).find(|ended| *ended >= since_ms)
 }
 
-/// The longest time from healing to a worker's first acknowledged write. A worker that the next fault
-/// struck before it came to write is measured from the next healing.
+/// Returns the longest time from healing to a worker's first acknowledged write. If the next fault
+/// strikes a worker before it writes, the time counts from the next healing.
 fn check_recovery(workers: &[Process], faults: &[Fault], findings: &mut Findings) -> Option<u64> {
     let mut longest = None;
     for worker in workers.iter().filter(|worker| worker.args.role == Role::Mixed) {
@@ -224,7 +224,8 @@ fn check_recovery(workers: &[Process], faults: &[Fault], findings: &mut Findings
     longest
 }
 
-/// The end of a round: everyone stops, the copies and the views are compared, the checker speaks.
+/// The end of a round: stops all workers, compares the replicas and the views, and runs the
+/// checker.
 pub(crate) struct Verdict<'c> {
     cluster: &'c Cluster,
     site: &'c Site,
@@ -237,7 +238,7 @@ impl<'c> Verdict<'c> {
         Verdict { cluster, site, stream: stream::name(cluster), broken: vec![] }
     }
 
-    /// Ends those who write; then, when nothing comes any more, those who react.
+    /// Stops the writing workers; then, when the log is idle, the reacting ones.
     pub(crate) fn end(&mut self, workers: &mut [Process]) {
         workers
             .iter_mut()
@@ -289,7 +290,7 @@ impl<'c> Verdict<'c> {
         }
     }
 
-    /// Reads what each node has; one of the copies.
+    /// Reads the stream from each node; returns one of the copies.
     fn read_copies(&mut self) -> Vec<Stored> {
         if !stream::wait_caught_up(self.cluster, &self.stream) {
             self.broken.push("the copies do not come together".to_owned());
@@ -306,7 +307,7 @@ impl<'c> Verdict<'c> {
         copies.into_values().next().unwrap_or_default()
     }
 
-    /// Two fresh views and that of every worker are equal.
+    /// Checks that two fresh views and the view of every worker are equal.
     fn compare_views(&mut self, workers: &[Process]) {
         let fresh = ["fresh-1.db", "fresh-2.db"].map(|name| self.site.home.join(name));
         let views = fresh.into_iter().chain(workers.iter().map(|worker| worker.args.view()));

@@ -1,11 +1,11 @@
-//! What histories and log say about each other.
+//! Checks the workers' histories against the log.
 //!
-//! - told yes: in the log exactly once
-//! - no answer: at most once
-//! - told no: not there
-//! - each task: epochs go up by one, and only the holder's epoch ends or completes a claim
-//! - each reaction: once, and not missing
-//! - each subject: an unbroken chain of versions; each batch whole; no id twice
+//! - an acknowledged operation is in the log exactly once
+//! - an operation without a response is in the log at most once
+//! - a refused operation is not in the log
+//! - each task: epochs increase by one, and only the holder's epoch ends or completes a claim
+//! - each reaction happens exactly once
+//! - each subject has an unbroken chain of versions; each batch is complete; no id occurs twice
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -14,23 +14,23 @@ use serde_json::Value;
 use crate::history::{Op, Operation, Outcome};
 use crate::stream::Stored;
 
-/// What was found, and one line for each violation.
+/// Counts of a check, and one line for each violation.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Findings {
     pub(crate) acknowledged: usize,
     pub(crate) refused: usize,
     pub(crate) unknown: usize,
-    /// Attempts with an epoch that was over, all refused.
+    /// Refused attempts with an expired epoch.
     pub(crate) stale_refused: usize,
-    /// Told yes, and not in the log.
+    /// Acknowledged, but not in the log.
     pub(crate) lost: Vec<String>,
     /// In the log more than once, or although it was refused.
     pub(crate) doubled: Vec<String>,
-    /// Accepted from one who did not hold the task.
+    /// Accepted from a worker that did not hold the task.
     pub(crate) stale: Vec<String>,
     pub(crate) effects_missing: Vec<String>,
     pub(crate) effects_doubled: Vec<String>,
-    /// Chains, batches, copies, views, recovery.
+    /// Violations of chains, batches, replicas, views and recovery.
     pub(crate) broken: Vec<String>,
 }
 
@@ -73,7 +73,7 @@ fn count(operations: &[Operation], findings: &mut Findings) {
     }
 }
 
-/// Versions follow each other, batches are whole, ids are used once.
+/// Checks that versions are consecutive, batches are complete, and ids are unique.
 pub(crate) fn check_chains(log: &[Stored], findings: &mut Findings) {
     let (mut ids, mut last) = (HashSet::new(), HashMap::<&str, &Stored>::new());
     for (place, stored) in log.iter().enumerate() {
@@ -107,7 +107,7 @@ fn batch_of(stored: &Stored) -> Option<&str> {
     stored.batch.as_ref().map(|(batch, _)| batch.as_str())
 }
 
-/// A batch is stored in one piece, from its first message on.
+/// Checks that each batch is stored contiguously, from its first message on.
 fn check_batches(log: &[Stored], findings: &mut Findings) {
     let mut seen: HashMap<&str, (u64, u64)> = HashMap::new();
     for stored in log {
@@ -124,7 +124,7 @@ fn check_batches(log: &[Stored], findings: &mut Findings) {
     }
 }
 
-/// The word by which an event can be known as that of an operation.
+/// Returns the key that relates an event to its operation.
 fn word_of(stored: &Stored) -> Option<String> {
     let text = |value: &Value| value.as_str().map(str::to_owned);
     match stored.kind.as_str() {
@@ -165,7 +165,7 @@ fn check_answers(operations: &[Operation], log: &[Stored], findings: &mut Findin
         }
     }
     let find = |word: &str| found.get(word).map_or(&[][..], Vec::as_slice);
-    // An append that got no answer is said again: the last answer counts.
+    // An append without a response is retried unchanged: the last response counts.
     let answered: HashSet<&Op> =
         operations.iter().filter(|one| one.outcome.is_acknowledged()).map(|one| &one.op).collect();
     for operation in operations {
@@ -214,7 +214,7 @@ fn note(findings: &mut Findings, label: &str, found: usize, allowed: std::ops::R
     }
 }
 
-/// A task's claims, by the log alone and by what the operations named.
+/// Checks the claims of each task in the log, and against the epochs that the operations named.
 fn check_claims(operations: &[Operation], log: &[Stored], findings: &mut Findings) {
     struct Task {
         epoch: u64,
@@ -249,7 +249,7 @@ fn check_claims(operations: &[Operation], log: &[Stored], findings: &mut Finding
         match stored.kind.as_str() {
             "task_started" => {
                 let epoch = stored.data["claim"]["epoch"].as_u64().unwrap_or(0);
-                let takes_over = !stored.data["tookOver"].is_null();
+                let takes_over = !stored.data["took_over"].is_null();
                 if epoch != task.epoch + 1
                     || task.holder.is_some() != takes_over
                     || task.is_completed
@@ -287,7 +287,8 @@ fn check_claims(operations: &[Operation], log: &[Stored], findings: &mut Finding
     }
 }
 
-/// Every completed task of an agent is reviewed and measured once, and who waited is told once.
+/// Checks that every completed task of an agent has one review and one metric, and each dependent
+/// one announcement.
 fn check_effects(log: &[Stored], findings: &mut Findings) {
     let mut labels: HashMap<&str, HashSet<&str>> = HashMap::new();
     let mut completed: HashMap<&str, u64> = HashMap::new();
@@ -303,19 +304,19 @@ fn check_effects(log: &[Stored], findings: &mut Findings) {
             "task_created" => {
                 let all = stored.data["labels"].as_array().into_iter().flatten();
                 labels.insert(task, all.filter_map(Value::as_str).collect());
-                if let Some(parent) = stored.data["parentTaskId"].as_str() {
+                if let Some(parent) = stored.data["parent_task_id"].as_str() {
                     *reviews.entry(parent).or_default() += 1;
                 }
             }
             "dependency_added" => {
                 let (place, on) = waits.entry(task).or_default();
                 *place = stored.seq;
-                on.extend(stored.data["toId"].as_str());
+                on.extend(stored.data["to_id"].as_str());
             }
             "task_completed" => _ = completed.insert(task, stored.seq),
             "agent_metrics" => *metrics.entry(task).or_default() += 1,
             "dependency_satisfied" => *told.entry(task).or_default() += 1,
-            "hook_error" | "action_error" | "cascade_cut" | "workflow_failed" => {
+            "hook_error" | "action_error" | "cascade_limit_reached" | "workflow_failed" => {
                 findings
                     .broken
                     .push(format!("event {}: {} {}", stored.seq, stored.kind, stored.data));
@@ -339,7 +340,7 @@ fn check_effects(log: &[Stored], findings: &mut Findings) {
         expect("metrics", task, metrics.get(task), of_agent, of_agent);
         let (place, on) = waits.get(task).cloned().unwrap_or_default();
         let is_released = on.iter().all(|on| completed.contains_key(on));
-        // What was completed when it was added never held it up.
+        // A dependency that was already completed when the task was added never blocked it.
         let waited = on.iter().any(|on| completed.get(on).is_none_or(|seq| *seq > place));
         let (least, most) =
             (usize::from(waited && is_released), usize::from(!on.is_empty() && is_released));
@@ -347,9 +348,10 @@ fn check_effects(log: &[Stored], findings: &mut Findings) {
     }
 }
 
-/// Claims that were made while something more urgent, of a type that the claimant serves, had been
-/// ready for longer than `slack_ms` and was left for as long after; and claims of a type that it does not
-/// serve. What another claimant has under way may come to the log later.
+/// Returns claims of a type that the claimant does not serve, and claims that skipped a more urgent
+/// task of a served type. A task counts as skipped if it had been ready for longer than `slack_ms`
+/// and stayed unclaimed for as long afterwards, because another claim in flight may reach the log
+/// later.
 pub(crate) fn check_urgency(
     operations: &[Operation],
     log: &[Stored],

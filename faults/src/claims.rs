@@ -1,4 +1,5 @@
-//! Sixty-four claimants on thousands of tasks: each task once, the urgent first, types honoured.
+//! Sixty-four claimants on thousands of tasks: each task is claimed once, urgent tasks first, and
+//! only of served types.
 
 use std::time::{Duration, Instant};
 
@@ -22,14 +23,14 @@ const PROCESSES: usize = 8;
 pub(crate) const THREADS: usize = 8;
 pub(crate) const TYPES: [&str; 3] = ["code", "docs", "tests"];
 const PRIORITIES: usize = 4;
-/// Tasks of one batch.
+/// Number of tasks in one batch.
 const BATCH: usize = 900;
-/// Urgent tasks that come while the others are claimed, so many at a time.
+/// Number of urgent tasks that are added at a time while the others are claimed.
 const LATE: usize = 20;
 const LATE_EVERY: Duration = Duration::from_secs(2);
-/// How long a more urgent task may be passed by: what a view may be behind.
+/// How long a more urgent task may be skipped, because a view may lag behind the log.
 const SLACK_MS: i64 = 1_000;
-/// Nothing is claimed any more when nothing was for so long.
+/// Claiming counts as finished after this time without a claim.
 const STALLED: Duration = Duration::from_secs(20);
 
 pub(crate) fn round(round: &Round) -> Row {
@@ -55,7 +56,7 @@ pub(crate) fn round(round: &Round) -> Row {
     row
 }
 
-/// Adds tasks past the hooks, as an import would.
+/// Adds tasks without running hooks, like an import.
 fn add(store: &Store, prefix: &str, count: usize, priority: impl Fn(usize) -> usize) {
     let numbers: Vec<usize> = (0..count).collect();
     for chunk in numbers.chunks(BATCH) {
@@ -84,7 +85,8 @@ fn add(store: &Store, prefix: &str, count: usize, priority: impl Fn(usize) -> us
     }
 }
 
-/// Adds urgent tasks until most are claimed, and waits for the rest; answers how many it added.
+/// Adds urgent tasks until most are claimed, and waits for the rest; returns the number of added
+/// tasks.
 fn wait_for_claims(cluster: &Cluster, store: &Store, tasks: usize) -> usize {
     let stream = stream::name(cluster);
     let (mut late, mut seen, mut moved, mut added) = (0, 0, Instant::now(), Instant::now());

@@ -1,4 +1,5 @@
-//! A holder is frozen past its lease: another takes over, and the holder is refused when it comes back.
+//! A holder is frozen past its lease: another worker takes over, and the holder is refused when it
+//! resumes.
 
 use std::time::{Duration, Instant};
 
@@ -16,9 +17,10 @@ use crate::table::Row;
 use crate::worker::Role;
 
 pub(crate) const LEASE: Duration = Duration::from_secs(3);
-/// How long a task takes its holder: longer than the lease, so that beats are what keeps it.
+/// How long a holder works on a task: longer than the lease, so that only heartbeats keep the
+/// claim.
 pub(crate) const HOLD: Duration = Duration::from_secs(5);
-/// How long each step may take.
+/// Timeout of each step.
 const PATIENCE: Duration = Duration::from_secs(40);
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 const TASKS: usize = 200;
@@ -56,7 +58,8 @@ fn add(site: &Site, round: &Round) {
     }
 }
 
-/// Freezes the holder in its next claim until the observer has completed the task, and thaws it.
+/// Freezes the holder during its next claim until the observer has completed the task, then thaws
+/// it.
 fn freeze(holder: &Process, observer: &Process, number: usize) -> Result<(), String> {
     let before = claims(holder).len();
     let claim = soon(|| claims(holder).get(before).cloned());
@@ -74,7 +77,7 @@ fn freeze(holder: &Process, observer: &Process, number: usize) -> Result<(), Str
     }
 }
 
-/// Reads histories until they have the answer.
+/// Polls the histories until `ask` returns a value.
 fn soon<T>(mut ask: impl FnMut() -> Option<T>) -> Option<T> {
     poll(PATIENCE, || {
         std::thread::sleep(LOOK_EVERY);
@@ -90,7 +93,7 @@ fn claims(worker: &Process) -> Vec<(String, u64)> {
     claims.collect()
 }
 
-/// What a worker was told about its completion of a task.
+/// Returns the outcome of a worker's attempt to complete a task.
 fn completion(worker: &Process, task: &str, epoch: u64) -> Option<Outcome> {
     worker.operations().into_iter().find_map(|operation| match &operation.op {
         Op::Complete { task: of, epoch: by, .. } if of == task && *by == epoch => {
@@ -100,7 +103,7 @@ fn completion(worker: &Process, task: &str, epoch: u64) -> Option<Outcome> {
     })
 }
 
-/// A holder that beats is left alone.
+/// Checks that no holder that sends heartbeats loses its claim.
 fn check_steady(operations: &[Operation]) -> Vec<String> {
     let refused = operations.iter().filter(|operation| {
         matches!(operation.op, Op::Complete { .. }) && operation.outcome != Outcome::Done

@@ -1,4 +1,4 @@
-//! The processes of the workers, as the campaign sees them.
+//! The worker processes, as seen by the campaign.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -12,14 +12,14 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 use crate::history::{self, Operation};
 use crate::worker::{Args, Role};
 
-/// How long a worker may take to end: what it waits for has the product's own patience.
+/// Timeout for a worker to end; it may first wait for the product's own timeouts.
 const ENDED: Duration = Duration::from_secs(90);
 
-/// Whether a process has ended, without taking note of it.
+/// Options that check whether a process has ended without reaping it.
 const PEEK: WaitIdOptions =
     WaitIdOptions::EXITED.union(WaitIdOptions::NOHANG).union(WaitIdOptions::NOWAIT);
 
-/// Where a worker works.
+/// Environment of the workers of a round.
 #[derive(Clone, Debug)]
 pub(crate) struct Site {
     pub(crate) urls: String,
@@ -40,7 +40,7 @@ impl Site {
         }
     }
 
-    /// What the worker of that name and role is told.
+    /// Returns the arguments of the worker with this name and role.
     pub(crate) fn args(&self, role: Role, name: &str) -> Args {
         Args {
             role,
@@ -56,11 +56,11 @@ impl Site {
     }
 }
 
-/// A worker's process. Ended when dropped.
+/// A worker process, killed when dropped.
 pub(crate) struct Process {
     pub(crate) args: Args,
     child: Child,
-    /// Its own namespace, where it has one.
+    /// Its own network namespace, if it has one.
     pub(crate) netns: Option<Netns>,
 }
 
@@ -96,18 +96,18 @@ impl Process {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 
-    /// Nobody but a failure ends it before it is asked to.
+    /// Returns whether the process has ended; before it is asked to, only a failure ends it.
     pub(crate) fn has_ended(&self) -> bool {
         let waited = waitid(WaitId::Pid(Pid::from_child(&self.child)), PEEK);
         !matches!(waited, Ok(None))
     }
 
-    /// Asks it to end after the operation that it is at.
+    /// Asks the process to end after its current operation.
     pub(crate) fn ask_to_end(&mut self) {
         drop(self.child.stdin.take());
     }
 
-    /// Waits for its end; says what went wrong, if something did.
+    /// Waits for the process to end; returns an error if it failed.
     pub(crate) fn wait_ended(&mut self) -> Result<(), String> {
         self.ask_to_end();
         let status = poll(ENDED, || self.child.try_wait().unwrap());

@@ -1,4 +1,4 @@
-//! A way out of a namespace: whoever connects to a port on loopback there speaks to an address outside.
+//! A connection out of a namespace: forwards a loopback port inside it to an address outside.
 
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 
@@ -13,7 +13,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, args.port)).unwrap();
     for inside in listener.incoming().flatten() {
-        // Who finds nobody there is told so by the end of the connection.
+        // If the address refuses, dropping the inner connection reports that to the client.
         let Ok(outside) = TcpStream::connect(args.to) else { continue };
         let back = (outside.try_clone().unwrap(), inside.try_clone().unwrap());
         std::thread::spawn(move || pass(inside, outside));

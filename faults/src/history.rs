@@ -1,7 +1,8 @@
-//! What the workers did, as each of them wrote it down: a line before and a line after every operation.
+//! The operations of the workers, as each worker recorded them: one line before and one after every
+//! operation.
 //!
-//! What a worker does not know, it says: an operation without an answer may have happened or not, and
-//! one without a second line belongs to a process that was ended.
+//! An operation without a response may or may not have happened, and its second line records that.
+//! An operation without a second line belongs to a process that was killed.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -13,8 +14,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use hookloop_engine::error::EngineError;
 use serde::{Deserialize, Serialize};
 
-/// One operation. Each has a word of its own that the log will hold if it happened: the task's name, the
-/// agent's, the result's, the event's id.
+/// One operation. Each has a unique key that the log contains if the operation happened: the name
+/// of the task or of the agent, the result, or the id of the event.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Op {
@@ -39,7 +40,7 @@ pub(crate) enum Op {
         epoch: u64,
         token: String,
     },
-    /// By one who knows that its claim is over.
+    /// A completion by a worker that knows that its claim has ended.
     CompleteStale {
         task: String,
         epoch: u64,
@@ -50,19 +51,20 @@ pub(crate) enum Op {
         epoch: u64,
         token: String,
     },
-    /// One event on a subject that nobody else writes to; said again unchanged until it is answered.
+    /// One event on a subject that no other worker writes to; retried unchanged until it is
+    /// acknowledged.
     Append {
         event: String,
     },
-    /// Ends the claims of the silent.
+    /// Ends the claims of holders that missed their heartbeats.
     Sweep,
     Dispatch,
-    /// Deletes the view and opens another.
+    /// Deletes the view and opens a new one.
     Reopen,
 }
 
 impl Op {
-    /// Whether being told yes means that something is in the log.
+    /// Returns whether a successful outcome implies an event in the log.
     pub(crate) fn is_write(&self) -> bool {
         !matches!(self, Op::Beat { .. } | Op::Sweep | Op::Dispatch | Op::Reopen)
     }
@@ -84,7 +86,7 @@ pub(crate) enum Outcome {
     Refused {
         why: String,
     },
-    /// The product's patience was over.
+    /// The product's own timeout expired.
     Unknown {
         why: String,
     },
@@ -110,7 +112,7 @@ enum Step {
     Ended(Outcome),
 }
 
-/// A worker's history while it is written. Threads of the worker share it.
+/// The history that a worker writes. Its threads share it.
 pub(crate) struct History {
     file: Mutex<File>,
     count: AtomicU64,
@@ -122,7 +124,7 @@ impl History {
         History { file: Mutex::new(file), count: AtomicU64::new(0) }
     }
 
-    /// Does an operation between its two lines.
+    /// Runs an operation, and writes a line before and after it.
     pub(crate) fn record(
         &self,
         op: Op,
@@ -145,13 +147,13 @@ impl History {
     }
 }
 
-/// An operation, read back.
+/// An operation that was read from a history.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Operation {
     pub(crate) worker: String,
     pub(crate) op: Op,
     pub(crate) outcome: Outcome,
-    /// When it was answered; none if the process was ended before.
+    /// Time of the response; `None` if the process was killed before it.
     pub(crate) ended_ms: Option<u64>,
 }
 
@@ -161,7 +163,8 @@ impl Operation {
     }
 }
 
-/// The operations of a worker, in the order they were begun. A last line that is not whole is left out.
+/// Returns the operations of a worker in the order in which they began. An incomplete last line is
+/// ignored.
 pub(crate) fn read(path: &Path, worker: &str) -> Vec<Operation> {
     let text = std::fs::read_to_string(path).unwrap_or_default();
     let mut operations: Vec<Operation> = Vec::new();
@@ -170,7 +173,8 @@ pub(crate) fn read(path: &Path, worker: &str) -> Vec<Operation> {
         let Line { n, at_ms, step } = serde_json::from_str(line).unwrap();
         match step {
             Step::Invoked(op) => {
-                // Threads number before they write, so a later number may be in the file first.
+                // Threads take their number before they write, so a higher number may be in the
+                // file first.
                 let blank = || Operation {
                     worker: worker.to_owned(),
                     op: Op::Sweep,

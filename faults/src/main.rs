@@ -1,20 +1,22 @@
-//! Faults on a real cluster under real work, and a checker that believes nobody.
+//! Injects faults into a real cluster under real load, and checks the result independently of the
+//! product.
 //!
 //! - [`campaign`]: a round of a scenario: cluster, workers, faults, healing, verdict
-//! - [`scenario`]: the faults, one kind each
-//! - [`claims`], [`expiry`]: two rounds that are about claims rather than about servers
-//! - [`fleet`]: the processes of the workers, as the campaign sees them
-//! - [`worker`]: what such a process does
-//! - [`history`]: what the workers did, as each of them wrote it down
-//! - [`night`]: the real program on many machines, with a forge; [`forward`]: their way to it
-//! - [`stop`]: an order to the same fleet
+//! - [`scenario`]: the kinds of faults
+//! - [`claims`], [`expiry`]: two rounds that test claims instead of servers
+//! - [`fleet`]: the worker processes, as seen by the campaign
+//! - [`worker`]: the code of a worker process
+//! - [`history`]: the operations of the workers, as each worker recorded them
+//! - [`night`]: the real program on many machines, with a forge; [`forward`]: their connection to
+//!   it
+//! - [`stop`]: a directive to the same fleet
 //! - [`stream`]: the log, read from each node without the product
-//! - [`check`]: what histories and log say about each other
-//! - [`table`]: the figures
+//! - [`check`]: comparison of the histories with the log
+//! - [`table`]: the result table
 //!
-//! Every worker is a process of its own with a view of its own, and uses the product as a library.
-//! What it was told is in its history; what is true is in the stream. The checker knows both and asks
-//! the product for nothing but the hash of its views.
+//! Every worker is a separate process with its own view, and uses the product as a library. Its
+//! history contains the responses it got; the stream contains the truth. The checker reads both,
+//! and uses nothing from the product except the hash of its views.
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -40,7 +42,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-/// Runs faults against a cluster and checks what came of it.
+/// Injects faults into a cluster and checks the result.
 #[derive(Parser)]
 struct Cli {
     #[command(subcommand)]

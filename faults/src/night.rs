@@ -1,13 +1,14 @@
-//! The night shift: workers on tasks that have to be merged, while workers die, stand still and starve and servers
-//! fall; then a verdict that believes nobody.
+//! The night test: workers run tasks and merge them while workers are killed, stopped and starved
+//! of processor time and servers fail; afterwards the result is checked independently of the
+//! product.
 //!
 //! - [`yard`]: servers, a forge, machines
 //! - [`machine`]: one machine with the real program on it
-//! - [`strike`]: what befalls them, and when
-//! - [`starve`]: a machine that gets a twentieth of a processor
-//! - [`claims`]: who had which task when, as the log has it
-//! - [`beats`]: signs of life as they were sent
-//! - [`verdict`]: what is to be said of it
+//! - [`strike`]: the faults and their times
+//! - [`starve`]: a machine with a twentieth of a processor
+//! - [`claims`]: the claims of each task over time, from the log
+//! - [`beats`]: heartbeats as they were sent
+//! - [`verdict`]: checks of the result
 
 mod beats;
 mod claims;
@@ -39,27 +40,28 @@ use crate::history::now_ms;
 use crate::stream::{self, Stored};
 use crate::table;
 
-/// Tasks of one worker at once: more than there is to do, so that whoever is left has a hand free for what others
-/// left lying. How many are worked on is up to the project (`wip`).
+/// Concurrent tasks of one worker: more than there is to do, so that a remaining worker has
+/// capacity for tasks of lost ones. The project limits the number of tasks in progress (`wip`).
 const JOBS: &str = "4";
-/// How long the work may take altogether.
+/// Timeout of all tasks together.
 const PATIENCE: Duration = Duration::from_secs(40 * 60);
 const PATIENCE_QUICK: Duration = Duration::from_secs(240);
-/// Sessions of those who are gone are ended by then.
+/// Timeout for ending the sessions of lost workers.
 const TIDY: Duration = Duration::from_secs(60);
-/// How long a worker without tasks takes to end.
+/// Timeout for a worker without tasks to end.
 const DRAINED: Duration = Duration::from_secs(60);
 const LOOK: Duration = Duration::from_millis(300);
-/// Violations that are printed; all are in the round's directory.
+/// Number of violations that are printed; all of them are in the round's directory.
 const SHOWN: usize = 12;
-/// A report of how things stand.
+/// Interval of progress reports.
 const REPORT: Duration = Duration::from_secs(30);
-/// Tasks of one chain. In a short night it is what keeps the work from being done too soon.
+/// Number of tasks in one chain. In a short night the chain keeps the work from finishing too
+/// early.
 const CHAIN: usize = 4;
 const CHAIN_QUICK: usize = 12;
 
-/// Conflicts are for agents to settle, however often others are first.
-pub(crate) const LIMITS: &str = "limits: {remediations: 20, continuations: 20}";
+/// High limits, because agents resolve conflicts and other merges may come first many times.
+pub(crate) const LIMITS: &str = "limits: {max_remediations: 20, max_continuations: 20}";
 
 const CONFIG: &str = "version: 1
 project: night
@@ -71,8 +73,8 @@ hooks:
   before_merge: [{name: tests, command: sh gate.sh}]
 ";
 
-/// Has a fleet of real workers do and merge tasks while they are killed, stopped and starved; fails if anything was
-/// lost, doubled, taken too early or picked up too late.
+/// Runs a fleet of real workers that complete and merge tasks while they are killed, stopped and
+/// starved; fails if a task was lost, duplicated, reclaimed too early or picked up too late.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Args {
     #[arg(long, default_value_t = 8)]
@@ -81,13 +83,13 @@ pub(crate) struct Args {
     tasks: usize,
     #[arg(long, default_value = "15s")]
     lease: Length,
-    /// Decides the tasks and the faults.
+    /// Seed of the tasks and the faults.
     #[arg(long)]
     seed: Option<u64>,
     /// The size for CI: three workers, one fault of each kind.
     #[arg(long)]
     quick: bool,
-    /// Where what is left of a night is kept if something was wrong with it.
+    /// Directory that keeps the files of a night with violations.
     #[arg(long)]
     keep: Option<PathBuf>,
 }
@@ -106,7 +108,7 @@ pub(crate) fn run(args: &Args) -> ExitCode {
     conclude(&home, &report.found)
 }
 
-/// A directory of a round's own.
+/// Creates a directory for a round.
 pub(crate) fn home(keep: Option<&Path>, name: &str) -> PathBuf {
     let keep = keep.map_or_else(|| std::env::temp_dir().join("hookloop-faults"), Path::to_owned);
     let home = keep.join(name);
@@ -115,7 +117,7 @@ pub(crate) fn home(keep: Option<&Path>, name: &str) -> PathBuf {
     home
 }
 
-/// Prints what is wrong, and keeps what is needed to see why.
+/// Prints the violations, and keeps the files that are needed to analyse them.
 pub(crate) fn conclude(home: &Path, found: &Found) -> ExitCode {
     if found.violations.is_empty() {
         let _ = fs::remove_dir_all(home);
@@ -199,7 +201,7 @@ fn one_night(args: &Args, seed: u64, home: &Path) -> Report {
     }
 }
 
-/// A graph of tasks: chains, and others that wait for some of those before them.
+/// Returns a graph of tasks: chains, and tasks that depend on some of the earlier ones.
 fn tasks(dice: &mut SeededRandom, count: usize, chain: usize) -> Vec<Task> {
     let mut tasks: Vec<Task> = Vec::new();
     for n in 0..count {
@@ -221,7 +223,7 @@ fn tasks(dice: &mut SeededRandom, count: usize, chain: usize) -> Vec<Task> {
     tasks
 }
 
-/// Half a second to four seconds of work. One in twenty-five writes where others do, one in twelve errs at first.
+/// Returns a script with 0.5 to 4 s of work. One in 25 causes conflicts, one in 12 fails at first.
 fn script(dice: &mut SeededRandom, id: &str) -> String {
     let pause = dice.within(500..4_000) as f64 / 1e3;
     let shared = match dice.below(25) {
@@ -234,7 +236,7 @@ fn script(dice: &mut SeededRandom, id: &str) -> String {
         ),
         _ => String::new(),
     };
-    // Both sides of a conflict are wanted.
+    // The resolution keeps both sides of a conflict.
     format!(
         "sleep {pause}\n\
          sed -i -e '/^<<<<<<</d' -e '/^=======/d' -e '/^>>>>>>>/d' -e '/^|||||||/d' shared.txt\n\
@@ -242,11 +244,11 @@ fn script(dice: &mut SeededRandom, id: &str) -> String {
     )
 }
 
-/// The log as it grows.
+/// Reads the log as it grows.
 pub(crate) struct Tail {
     stream: String,
     next: u64,
-    /// Of the project alone.
+    /// Events of the project only.
     log: Vec<Stored>,
 }
 
@@ -256,7 +258,7 @@ impl Tail {
         Tail { stream, next: 1, log: Vec::new() }
     }
 
-    /// Reads on; what can't be read now is read the next time.
+    /// Reads new events; those that cannot be read now are read by the next call.
     pub(crate) fn read(&mut self, cluster: &Cluster) -> Told {
         let from = self.next;
         let last = stream::last(cluster, &self.stream).unwrap_or(0);
@@ -270,7 +272,7 @@ impl Tail {
     }
 }
 
-/// Lets faults strike until the work is done. Answers what went wrong on the way.
+/// Injects faults until the work is done; returns the violations found meanwhile.
 fn work(night: &mut Night<'_>, tail: &mut Tail, tasks: usize, patience: Duration) -> Vec<String> {
     let (begun, mut reported, mut wrong) = (Instant::now(), Instant::now(), Vec::new());
     loop {
@@ -282,7 +284,7 @@ fn work(night: &mut Night<'_>, tail: &mut Tail, tasks: usize, patience: Duration
             wrong.push(format!("after {patience:?} {} of {tasks} are completed", told.completed));
             return wrong;
         }
-        // Before anything is under way nothing is at stake.
+        // Faults only matter once a task is claimed.
         if !told.claims.is_empty() {
             night.step(&told);
         }
@@ -301,7 +303,7 @@ fn work(night: &mut Night<'_>, tail: &mut Tail, tasks: usize, patience: Duration
     }
 }
 
-/// Waits until those who are left have ended the sessions of those who are gone.
+/// Waits until the remaining workers have ended the sessions of the lost ones.
 fn tidy_up(yard: &Yard, tail: &mut Tail) -> Option<String> {
     let is_tidy = || {
         std::thread::sleep(LOOK);
@@ -314,7 +316,7 @@ fn tidy_up(yard: &Yard, tail: &mut Tail) -> Option<String> {
     }
 }
 
-/// Ends all workers; what is left of them after that is a violation.
+/// Ends all workers; a process that is left afterwards is a violation.
 pub(crate) fn drain(yard: &mut Yard) -> Vec<String> {
     yard.machines.iter().for_each(|machine| machine.signal(Signal::TERM));
     let mut wrong = Vec::new();
@@ -326,7 +328,7 @@ pub(crate) fn drain(yard: &mut Yard) -> Vec<String> {
     wrong
 }
 
-/// The project's events, as every copy of the stream has them.
+/// Returns the project's events, and checks that every replica of the stream has the same.
 pub(crate) fn read_log(yard: &Yard, home: &Path, wrong: &mut Vec<String>) -> Vec<Stored> {
     let stream = stream::of_project(&yard.cluster, PROJECT).expect("the project has a stream");
     if !stream::wait_caught_up(&yard.cluster, &stream) {
@@ -350,7 +352,7 @@ pub(crate) fn read_log(yard: &Yard, home: &Path, wrong: &mut Vec<String>) -> Vec
     all.into_iter().filter(|stored| stored.project == PROJECT).collect()
 }
 
-/// Who began each session, as the workers say.
+/// Returns the worker that began each session, as reported by the workers.
 pub(crate) fn begun(yard: &Yard) -> HashMap<String, String> {
     let of = |machine: &machine::Machine| {
         let name = machine.name.clone();
@@ -359,7 +361,7 @@ pub(crate) fn begun(yard: &Yard) -> HashMap<String, String> {
     yard.machines.iter().flat_map(of).collect()
 }
 
-/// What the base came to, with the gate run on each of its states.
+/// Returns the commits of the base branch, after running the gate on each of them.
 pub(crate) fn base(yard: &Yard, home: &Path) -> Base {
     let list = yard.at_remote(&["log", "--first-parent", "--reverse", "--format=%H %s", "main"]);
     let commits: Vec<(String, String)> = list

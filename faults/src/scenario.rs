@@ -1,4 +1,4 @@
-//! The faults, one kind each. A fault strikes and is healed; what is between, the workers live through.
+//! The kinds of faults. A fault strikes and is healed while the workers continue.
 
 use std::ops::Range;
 use std::time::{Duration, Instant};
@@ -12,27 +12,27 @@ use crate::fleet::Process;
 use crate::history::now_ms;
 use crate::stream;
 
-/// How often the leader is killed.
+/// Interval at which the leader is killed.
 const KILL_EVERY: Duration = Duration::from_secs(5);
-/// How long it is down.
+/// Downtime of a killed leader.
 const KILLED_FOR: Duration = Duration::from_secs(1);
 
-/// Two nodes that can agree on a leader have done so by then: some elections fail.
+/// Timeout for two nodes to elect a leader; some elections fail.
 const AGREED: Duration = Duration::from_secs(30);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, ValueEnum)]
 pub(crate) enum Scenario {
-    /// The stream's leader is killed every five seconds and started again.
+    /// The stream's leader is killed every five seconds and restarted.
     Leader,
     /// A node is frozen for some seconds.
     Pause,
-    /// A node and some workers are parted from the others. Needs root.
+    /// A node and some workers are partitioned from the others. Needs root.
     Partition,
-    /// The same for longer than the product's patience, so that answers fail to come.
+    /// A partition that lasts longer than the product's timeouts, so that responses fail to arrive.
     Exile,
     /// A node loses its disk and joins again.
     Wipe,
-    /// Nodes are restarted one after the other, and with them the connections of their clients.
+    /// Nodes are restarted one after the other, which drops the connections of their clients.
     Restart,
     /// The power of all nodes is cut at once. Needs root.
     Power,
@@ -42,7 +42,7 @@ pub(crate) enum Scenario {
     Expiry,
 }
 
-/// When something was wrong.
+/// Start and end of a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Fault {
     pub(crate) struck_ms: u64,
@@ -50,12 +50,12 @@ pub(crate) struct Fault {
 }
 
 impl Scenario {
-    /// Whether nodes and workers are parted, and so are in namespaces of their own.
+    /// Returns whether nodes and workers are partitioned, and so need their own namespaces.
     pub(crate) fn parts(self) -> bool {
         matches!(self, Scenario::Partition | Scenario::Exile)
     }
 
-    /// How long faults strike in a round of CI's size; none if that is too short for it.
+    /// Returns how long faults strike in a round of CI's size; `None` if such a round is too short.
     pub(crate) fn quick_seconds(self) -> Option<u64> {
         match self {
             Scenario::Leader | Scenario::Partition => Some(18),
@@ -66,7 +66,7 @@ impl Scenario {
     }
 }
 
-/// Where a scenario takes place.
+/// Environment of a scenario.
 pub(crate) struct Ground {
     pub(crate) cluster: Cluster,
     disks: Vec<Disk>,
@@ -90,7 +90,7 @@ impl Ground {
         Ground { cluster: Cluster::with(options), disks }
     }
 
-    /// Strikes once, and heals.
+    /// Injects one fault and heals it.
     pub(crate) fn strike(
         &self,
         scenario: Scenario,
@@ -137,7 +137,7 @@ impl Ground {
         let node = dice.below(3);
         let struck_ms = now_ms();
         self.cluster.partition(&[node]);
-        // A third of the workers is on the side of the few.
+        // A third of the workers is on the minority side.
         let parted = workers.iter().skip(dice.below(3)).step_by(3);
         parted.filter_map(|worker| worker.netns.as_ref()).for_each(|netns| netns.plug(Side::Other));
         wait(dice, millis);
@@ -149,9 +149,10 @@ impl Ground {
         Fault { struck_ms, healed_ms }
     }
 
-    /// The others agree on a leader before it comes back: an empty node must have no say in which of
-    /// them knows more. Where they do not, its disk is still needed, and it was only killed: servers that
-    /// were wiped a moment ago now and then elect nobody without the third, though they have caught up.
+    /// Wipes the disk of a node. The others elect a leader before it comes back, because an empty
+    /// node must not vote on which of them is ahead. If they elect none, the disk is still needed
+    /// and the node is only killed: servers that were wiped shortly before sometimes elect no
+    /// leader without the third, although they have caught up.
     fn wipe(&self, dice: &mut SeededRandom) -> Fault {
         let stream = stream::name(&self.cluster);
         let node = dice.below(3);

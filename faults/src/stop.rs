@@ -1,5 +1,6 @@
-//! Twenty loops on two machines, and one word that ends what they have started: agents and hooks that sleep for long,
-//! with children that leave their sessions. Then another word, and all of it is done.
+//! Twenty loops on two machines, and one directive that ends the processes they started: agents and
+//! hooks that sleep for long, with children in other sessions. A second directive lets all tasks
+//! complete.
 
 use std::fs;
 use std::path::PathBuf;
@@ -17,19 +18,20 @@ use crate::night::{LIMITS, Tail, base, begun, conclude, drain, home, read_log};
 
 const WORKERS: usize = 2;
 const LOOPS: usize = 20;
-/// Nothing of agents and hooks is left so long after the order was given.
+/// Time after the directive by which no process of agents and hooks is left.
 const STOPPED_WITHIN: Duration = Duration::from_secs(5);
-/// Nothing comes back for so long after that.
+/// Time afterwards in which no process comes back.
 const QUIET: Duration = Duration::from_secs(3);
-/// How long the loops may take to begin, and to end.
+/// Timeout for the loops to begin, and to end.
 const PATIENCE: Duration = Duration::from_secs(180);
 const LOOK: Duration = Duration::from_millis(20);
 const LEASE_MS: u64 = 15_000;
 
-/// Stops a fleet of twenty loops by one order, and has it go on; fails if a process of theirs is left after five seconds.
+/// Stops a fleet of twenty loops with one directive, then lets it continue; fails if one of its
+/// processes is left after 5 s.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Where what is left is kept if something was wrong.
+    /// Directory that keeps the files of a run with violations.
     #[arg(long)]
     keep: Option<PathBuf>,
 }
@@ -89,7 +91,8 @@ pub(crate) fn run(args: &Args) -> ExitCode {
     conclude(&home, &found)
 }
 
-/// Gives the order, and waits until nothing of what it is about is left. Answers what is wrong with that.
+/// Sets the directive, and waits until no process of agents and hooks is left. Returns the
+/// violations.
 fn stop(yard: &Yard) -> Vec<String> {
     let before = started(yard).len();
     let ordered = Instant::now();
@@ -125,14 +128,15 @@ fn stop(yard: &Yard) -> Vec<String> {
     wrong
 }
 
-/// What workers have started for agents and hooks: all but the program itself.
+/// Returns the processes that workers started for agents and hooks: all except the program itself.
 fn started(yard: &Yard) -> Vec<Process> {
     let program = program();
     let all = yard.machines.iter().flat_map(|machine| machine.processes());
     all.filter(|process| process.program != program).collect()
 }
 
-/// Half of the agents sleep, with children that leave; the others come to a hook that does.
+/// Half of the agents sleep, with children in other sessions; the others trigger a hook that does
+/// so.
 fn task(n: usize) -> Task {
     let id = format!("t-{n:02}");
     let sleep = "[ -e $SCRIPTS/calm ] || { (setsid sh -c 'sleep 600 & sleep 600' &); touch $SCRIPTS/$HOOKLOOP_TASK_ID.began; sleep 600; }\n";

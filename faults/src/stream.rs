@@ -1,4 +1,5 @@
-//! The log, read from each node without the product: direct gets, which a node answers from its own copy.
+//! The log, read from each node without the product, by direct gets, which a node serves from its
+//! own replica.
 
 use std::collections::HashMap;
 use std::ops::RangeInclusive;
@@ -10,27 +11,27 @@ use hookloop_testbed::{Cluster, Server, poll};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// Messages that one request asks for.
+/// Number of messages per request.
 const AT_ONCE: u64 = 1_000;
-/// How long a node may be silent, and how long copies may take to be equal.
+/// Timeout of a node's response, and for replicas to become equal.
 const PATIENCE: Duration = Duration::from_secs(10);
 const CAUGHT_UP: Duration = Duration::from_secs(60);
 
-/// An event as the stream holds it.
+/// An event as stored in the stream.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Stored {
     pub(crate) seq: u64,
-    /// When the leader took it.
+    /// Time at which the leader stored the event.
     pub(crate) at_ms: i64,
     pub(crate) project: String,
-    /// The last word of the message's subject: a task, `_cur`, `_w-…`.
+    /// The last token of the message's subject: a task, `_cur`, `_w-…`.
     pub(crate) subject: String,
     pub(crate) id: String,
     pub(crate) kind: String,
     pub(crate) actor: String,
     pub(crate) after: Option<u64>,
     pub(crate) data: Value,
-    /// The batch it came in, and its number there.
+    /// The batch of the event, and its number in the batch.
     pub(crate) batch: Option<(String, u64)>,
 }
 
@@ -45,7 +46,7 @@ struct Payload {
     data: Value,
 }
 
-/// The name of the one stream of events that there is.
+/// Returns the name of the only stream of events.
 pub(crate) fn name(cluster: &Cluster) -> String {
     let found = poll(CAUGHT_UP, || {
         let answer = cluster.nodes().iter().find_map(|node| ask(node, "$JS.API.STREAM.NAMES"))?;
@@ -59,7 +60,7 @@ pub(crate) fn name(cluster: &Cluster) -> String {
     found.expect("a stream of events")
 }
 
-/// The stream that has the events of a project.
+/// Returns the stream that has the events of a project.
 pub(crate) fn of_project(cluster: &Cluster, project: &str) -> Option<String> {
     let awake = || cluster.nodes().iter().filter(|node| node.is_awake());
     let names = awake().find_map(|node| ask(node, "$JS.API.STREAM.NAMES"))?;
@@ -73,12 +74,12 @@ pub(crate) fn of_project(cluster: &Cluster, project: &str) -> Option<String> {
     names.filter(|name| name.starts_with("HL_EV_")).find(has_some).map(str::to_owned)
 }
 
-/// The last place in the stream, as its leader says.
+/// Returns the last sequence of the stream, as reported by its leader.
 pub(crate) fn last(cluster: &Cluster, stream: &str) -> Option<u64> {
     info(cluster, stream)?["state"]["last_seq"].as_u64()
 }
 
-/// Waits until every copy of the stream is where the leader's is.
+/// Waits until every replica of the stream has caught up with the leader.
 pub(crate) fn wait_caught_up(cluster: &Cluster, stream: &str) -> bool {
     let caught_up = || {
         let info = info(cluster, stream)?;
@@ -103,7 +104,7 @@ fn ask(node: &Server, subject: &str) -> Option<Value> {
     node.request(subject, "").ok()
 }
 
-/// What `node` has of the stream at these places.
+/// Returns the messages of the stream on `node` in this range of sequences.
 pub(crate) fn read(
     node: &Server,
     stream: &str,
@@ -175,7 +176,7 @@ fn header<'h>(headers: &'h HeaderMap, name: &'static str) -> Option<&'h str> {
     headers.get(name).map(|value| value.as_str())
 }
 
-/// What the copies do not agree on.
+/// Returns the differences between the replicas.
 pub(crate) fn differences(copies: &HashMap<String, Vec<Stored>>) -> Vec<String> {
     let mut all = copies.iter();
     let Some((first, reference)) = all.next() else { return vec![] };

@@ -1,17 +1,17 @@
-//! The figures, one row for each round.
+//! The result table, with one row for each round.
 
 use crate::check::Findings;
 
-/// What a round came to.
+/// Result of a round.
 pub(crate) struct Row {
     pub(crate) name: String,
     pub(crate) findings: Findings,
     pub(crate) faults: usize,
     pub(crate) events: usize,
     pub(crate) seconds: u64,
-    /// The longest time from healing to the first write that a worker was acknowledged.
+    /// The longest time from healing to a worker's first acknowledged write.
     pub(crate) recovery_ms: Option<u64>,
-    /// What else there is to say.
+    /// Further remarks.
     pub(crate) remark: String,
 }
 
@@ -26,7 +26,8 @@ pub(crate) fn text(rows: &[Row]) -> String {
     aligned(&lines)
 }
 
-/// Lines of cells, in columns. What a line has beyond the first one's cells stands at its end as it is.
+/// Aligns lines of cells in columns. Cells beyond the number of cells in the first line are
+/// appended unaligned.
 pub(crate) fn aligned(lines: &[Vec<String>]) -> String {
     let columns = lines.first().map_or(0, Vec::len);
     let width = |column: usize| lines.iter().map(|line| line[column].len()).max().unwrap_or(0);

@@ -1,11 +1,12 @@
-//! What a worker's process does: one role, until its standard input is closed.
+//! A worker process: runs one role until its standard input is closed.
 //!
-//! - [`mixed`]: adds, claims, beats, completes, gives back, and tries what it may not
-//! - [`dispatcher`]: does what was left for later, against its rivals
+//! - [`mixed`]: adds, claims, sends heartbeats, completes, releases, and attempts forbidden
+//!   operations
+//! - [`dispatcher`]: dispatches deferred work, concurrently with other dispatchers
 //! - [`claimant`]: claims with many threads
-//! - [`lease`]: holds a task, or watches those who do
+//! - [`lease`]: holds a task, or watches other holders
 //!
-//! An error after the product's own patience is an answer that did not come: the worker goes on.
+//! An error after the product's own timeout counts as a missing response, and the worker continues.
 
 mod claimant;
 mod dispatcher;
@@ -55,15 +56,15 @@ pub(crate) struct Args {
     pub(crate) monitors: Vec<String>,
     #[arg(long)]
     pub(crate) project: String,
-    /// Where the view and the history are.
+    /// Directory of the view and the history.
     #[arg(long)]
     pub(crate) dir: PathBuf,
     #[arg(long)]
     pub(crate) seed: u64,
-    /// A thread follows the log all the time.
+    /// Follows the log on a thread the whole time.
     #[arg(long)]
     pub(crate) live: bool,
-    /// Deletes the view and opens another after so many claims.
+    /// Number of claims after which the view is deleted and opened again.
     #[arg(long)]
     pub(crate) reopen_after: Option<u64>,
 }
@@ -81,14 +82,14 @@ impl Args {
         let access = NatsOptions::at(self.urls.clone(), self.monitors.clone());
         let project = self.project.parse().unwrap();
         let opened = jetstream::open(&access, &project, &self.view())?;
-        assert_eq!(opened.lost, None, "the log ends before what this machine has seen");
+        assert_eq!(opened.lost, None, "the log is shorter than this machine's view");
         if self.live {
             opened.store.go_live()?;
         }
         Ok(Project::new(opened.store, EffectiveConfig::default(), &self.name))
     }
 
-    /// Opens the project, however long that takes.
+    /// Opens the project, retrying until it succeeds.
     fn open_patiently(&self, stop: &Stop) -> Option<Project> {
         while !stop.is_set() {
             if let Ok(project) = self.open() {
@@ -120,7 +121,7 @@ impl Stop {
     }
 }
 
-/// A worker at work.
+/// A running worker.
 struct Worker {
     args: Args,
     project: Project,
@@ -142,7 +143,7 @@ pub(crate) fn run(args: &Args) {
     }
 }
 
-/// A claim that the worker was told of.
+/// A claim that the worker was granted.
 #[derive(Clone, Debug)]
 struct Claim {
     task: String,
@@ -183,7 +184,7 @@ impl Worker {
         })
     }
 
-    /// Completes as the holder of `claim`. `op` says how the worker sees that.
+    /// Completes as the holder of `claim`. `op` records how the worker regards its claim.
     fn complete(&self, claim: &Claim, token: String, op: fn(Claim, String) -> Op) -> Outcome {
         let outcome = TaskOutcome { result: Some(token.clone()), ..TaskOutcome::default() };
         let command =

@@ -1,4 +1,4 @@
-//! Conditions of hooks: any text is read and evaluated in bounded time and depth.
+//! Conditions of hooks: any text is parsed and evaluated in bounded time and depth.
 //!
 //! Input: a byte that chooses the point, then the expression.
 
@@ -9,7 +9,7 @@ use hookloop_core::point::Point;
 use libfuzzer_sys::fuzz_target;
 use serde_json::{Value, json};
 
-/// As many as a task may have.
+/// Maximum number of labels of a task.
 const LABELS_MAX: usize = 64;
 
 #[path = "../time.rs"]
@@ -32,15 +32,15 @@ fuzz_target!(|data: &[u8]| {
     for values in [values(&point, 1, "sample"), values(&point, LABELS_MAX, "a'\"\\\n\u{202e}{{x}}")]
     {
         let once = time::limited("evaluating it", || condition.holds(&values));
-        assert_eq!(once, condition.holds(&values), "not the same twice");
+        assert_eq!(once, condition.holds(&values), "two evaluations differ");
     }
     if let Some(always) = condition.always(&point) {
         let values = values(&point, 3, "other");
-        assert_eq!(condition.holds(&values).unwrap_or(false), always, "it depends after all");
+        assert_eq!(condition.holds(&values).unwrap_or(false), always, "it depends on the values");
     }
 });
 
-/// What a task may bring: as many labels as it may have, texts as people write them.
+/// Returns the values of a task with the maximum number of labels and arbitrary texts.
 fn values(point: &Point, labels: usize, text: &str) -> Value {
     json!({
         "point": point.name(), "event": point.name(), "project": text, "session": text,

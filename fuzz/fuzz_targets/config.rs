@@ -1,4 +1,5 @@
-//! `hookloop.yaml`, whatever is in it: read soon, refused with a place, or kept to all rules.
+//! Arbitrary contents of `hookloop.yaml`: parsed in bounded time, and either refused with a
+//! position or consistent with all rules.
 
 #![no_main]
 #![expect(clippy::expect_used, reason = "what can't be breaks the run")]
@@ -23,18 +24,18 @@ fuzz_target!(|data: &[u8]| {
         Err(error) => check_error(&error, data),
         Ok(settings) => {
             let again = read().map(|again| format!("{again:?}"));
-            assert_eq!(again.ok(), Some(format!("{settings:?}")), "not the same twice");
+            assert_eq!(again.ok(), Some(format!("{settings:?}")), "two parses differ");
             check_settings(&settings);
         }
     }
 });
 
-/// A complaint has words, and a place that is in the file.
+/// Checks that an error has a message, and a position inside the file.
 fn check_error(error: &ConfigError, data: &[u8]) {
     assert!(!error.message.trim().is_empty());
     let lines = data.split(|byte| matches!(byte, b'\n' | b'\r')).count() as u64;
     let (Some(line), Some(column)) = (error.line, error.column) else {
-        panic!("no place: {error}");
+        panic!("no position: {error}");
     };
     assert!((1..=lines + 1).contains(&line), "{line} of {lines}: {error}");
     assert!((1..=data.len() as u64 + 2).contains(&column), "column {column}: {error}");
@@ -56,15 +57,15 @@ fn check_hook(hook: &Hook) {
         HookHandler::Command(_) | HookHandler::Http { .. } | HookHandler::Gatekeepers { .. } => {
             true
         }
-        // What delivers without being listed is the product's own.
+        // An unlisted builtin that delivers is the product's own.
         HookHandler::Builtin(builtin) => {
             !builtin.is_reaction() && hook.source == HookSource::Project
         }
         HookHandler::Declared(_) | HookHandler::Rule(_) => false,
     };
-    assert_eq!(starts_something, asked(hook), "it would run unasked: {hook:?}");
+    assert_eq!(starts_something, asked(hook), "the hook would run without trust: {hook:?}");
     let is_its_own = matches!(hook.source, HookSource::Builtin | HookSource::Project);
-    assert!(is_its_own, "a repository is neither the user nor the operator");
+    assert!(is_its_own, "a repository set a hook of the user or of the policy");
     assert!(!hook.points.is_empty());
     for point in &hook.points {
         if let HookHandler::Command(text) = &hook.handler {
@@ -93,7 +94,7 @@ fn check_hook(hook: &Hook) {
     }
 }
 
-/// Whether a hook waits for the user's word, in a project without files.
+/// Returns whether a hook requires the user's trust, in a project without files.
 fn asked(hook: &Hook) -> bool {
     let seen = SeenHook::look(Path::new("/nowhere"), hook).expect("there are no files to read");
     needs_trust(hook, &seen)

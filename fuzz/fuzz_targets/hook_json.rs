@@ -1,6 +1,6 @@
-//! Reads arbitrary exit codes and output of hooks.
+//! Parses arbitrary exit codes and output of hooks.
 //!
-//! Input: a byte that chooses how the process ended and where it ran, then standard output, then,
+//! Input: a byte that selects how the process ended and where it ran, then standard output, then,
 //! after a NUL, standard error.
 
 #![no_main]
@@ -15,7 +15,7 @@ use hookloop_core::point::PointKind;
 use libfuzzer_sys::fuzz_target;
 use serde_json::Value;
 
-/// A gate whose JSON may act.
+/// A gate whose JSON may contain actions.
 const ACTING: AnswerRules = AnswerRules {
     kind: PointKind::Gate,
     on_failure: OnFailure::Closed,
@@ -43,7 +43,7 @@ fuzz_target!(|data: &[u8]| {
     let closed = read(ACTING);
     let open = read(AnswerRules { on_failure: OnFailure::Open, ..ACTING });
     let reaction = read(AnswerRules { kind: PointKind::Reaction, ..ACTING });
-    assert_eq!(closed, read(ACTING), "not the same twice");
+    assert_eq!(closed, read(ACTING), "two parses differ");
 
     check_stricter(&closed, &read(STRICTER), &ended, printed);
     check_closed(&closed, &ended, printed);
@@ -53,8 +53,8 @@ fuzz_target!(|data: &[u8]| {
     check_together(&closed);
 });
 
-/// The object that standard output is, if it looks like one; an error if it only looks like it, or
-/// is not all there.
+/// Returns the object in standard output if it looks like one; an error if it is invalid or
+/// truncated.
 fn object(printed: CapturedOutput<'_>) -> Option<Result<Value, ()>> {
     let text = printed.stdout.trim();
     let looks_like_it = text.starts_with('{') && text.ends_with('}');
@@ -71,13 +71,13 @@ fn check_closed(outcome: &HookOutcome, ended: &ProcessExit, printed: CapturedOut
     match &outcome.verdict {
         HookVerdict::Pass => assert_eq!(*ended, ProcessExit::Exited(0), "{outcome:?}"),
         HookVerdict::Block { feedback: said } | HookVerdict::Escalate { reason: said } => {
-            assert!(!said.trim().is_empty(), "a no without a word: {outcome:?}");
+            assert!(!said.trim().is_empty(), "a failed verdict without a reason: {outcome:?}");
         }
     }
     if *ended == ProcessExit::Exited(2) {
         assert_ne!(outcome.verdict, HookVerdict::Pass);
     }
-    // A process that failed is not asked.
+    // The output of a failed process is ignored.
     if !matches!(ended, ProcessExit::Exited(0 | 2)) {
         assert!(outcome.actions.is_empty() && outcome.next_prompt.is_none());
     }
@@ -97,7 +97,7 @@ fn check_answer(outcome: &HookOutcome, answer: &Value, printed: CapturedOutput<'
         || ours["action"] == "continue"
         || ours["action"] == "escalate";
     if says_no || printed.stdout.trim().len() > ANSWER_MAX {
-        assert_ne!(outcome.verdict, HookVerdict::Pass, "a no was lost: {answer}");
+        assert_ne!(outcome.verdict, HookVerdict::Pass, "a blocking verdict was lost: {answer}");
     }
     let asks_for_a_human = answer["continue"] == false || ours["action"] == "escalate";
     if asks_for_a_human && outcome.status != HookStatus::Failed {
@@ -105,12 +105,13 @@ fn check_answer(outcome: &HookOutcome, answer: &Value, printed: CapturedOutput<'
     }
 }
 
-/// Whether standard output is meant as a list of actions.
+/// Returns whether standard output is meant as a list of actions.
 fn is_action_list(printed: CapturedOutput<'_>) -> bool {
     object(printed).is_none() && looks_like_answer(printed.stdout)
 }
 
-/// Without permission to act the verdict is the same, and nothing acts. A list of actions is then text.
+/// Checks that without permission to act the verdict is the same and there are no actions. A list
+/// of actions is then plain text.
 fn check_stricter(
     acting: &HookOutcome,
     stricter: &HookOutcome,
@@ -128,7 +129,7 @@ fn check_stricter(
     assert_ne!(stricter.status, HookStatus::Skipped);
 }
 
-/// `on_failure: open` turns failures into passes, and nothing else.
+/// Checks that `on_failure: open` turns failures into passes, and changes nothing else.
 fn check_open(closed: &HookOutcome, open: &HookOutcome, ended: &ProcessExit) {
     assert_eq!(closed.status, open.status);
     match closed.status {
@@ -141,7 +142,7 @@ fn check_open(closed: &HookOutcome, open: &HookOutcome, ended: &ProcessExit) {
 }
 
 fn check_reaction(gate: &HookOutcome, reaction: &HookOutcome) {
-    assert!(!matches!(reaction.verdict, HookVerdict::Block { .. }), "there is nothing to block");
+    assert!(!matches!(reaction.verdict, HookVerdict::Block { .. }), "a reaction cannot block");
     assert_ne!(reaction.status, HookStatus::Blocked);
     let passed =
         |outcome: &HookOutcome| matches!(outcome.status, HookStatus::Passed | HookStatus::Skipped);
@@ -153,7 +154,7 @@ fn check_reaction(gate: &HookOutcome, reaction: &HookOutcome) {
     }
 }
 
-/// Text that is no answer decides nothing. A list of actions that cannot be read whole is a failure.
+/// Checks that plain text decides nothing, and that an incomplete list of actions is a failure.
 fn check_text(outcome: &HookOutcome, ended: &ProcessExit, printed: CapturedOutput<'_>) {
     if is_action_list(printed) {
         let text = printed.stdout.trim();
@@ -186,7 +187,7 @@ fn kind_of(verdict: &HookVerdict) -> u8 {
     }
 }
 
-/// Other gates can make the verdict worse, never better.
+/// Checks that other gates can make the verdict worse, never better.
 fn check_together(outcome: &HookOutcome) {
     let alone = kind_of(&outcome.verdict);
     let passed = HookOutcome::of(HookStatus::Passed);

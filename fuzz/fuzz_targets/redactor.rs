@@ -1,8 +1,8 @@
-//! No secret is left in output, in whatever form it is printed and wherever output is cut.
+//! Checks that no secret is left in output, in any printed form and with any chunk boundaries.
 //!
-//! Input: parts with NULs between: up to four secrets, then a text. In the text, a byte from 1 to 4
-//! stands for a secret of that number, in the form that the byte after it chooses. The first byte
-//! of the input chooses where the text is cut.
+//! Input: parts separated by NULs: up to four secrets, then a text. In the text, a byte from 1 to 4
+//! stands for the secret of that number, in the form that the next byte selects. The first byte of
+//! the input selects the chunk boundaries.
 
 #![no_main]
 
@@ -31,17 +31,17 @@ fuzz_target!(|data: &[u8]| {
         assert_eq!(redactor.text(text), String::from_utf8_lossy(&whole));
     }
     if !contains(&whole, b"[redacted:") && !contains(&whole, b"[***]") {
-        assert_eq!(whole, text, "nothing was found, and yet it changed");
+        assert_eq!(whole, text, "the text changed without a redaction");
     }
     for (_, secret) in &secrets {
         check_absent(&whole, secret);
     }
     if !secrets.iter().any(|(_, secret)| is_marked(secret)) {
-        assert_eq!(streamed(&redactor, [whole.as_slice()]), whole, "something was left");
+        assert_eq!(streamed(&redactor, [whole.as_slice()]), whole, "not idempotent");
     }
 });
 
-/// The text with secrets in place of the bytes that stand for them.
+/// Returns the text with the secrets in place of their bytes.
 fn spelled_out(text: &[u8], secrets: &[(&str, &[u8])]) -> Vec<u8> {
     let mut out = Vec::new();
     let mut bytes = text.iter();
@@ -76,7 +76,7 @@ fn encoded(secret: &[u8], form: u8) -> Vec<u8> {
     }
 }
 
-/// As a JSON string, without its quotes.
+/// Returns the secret as a JSON string, without its quotes.
 fn json(secret: &[u8]) -> Vec<u8> {
     let Ok(text) = std::str::from_utf8(secret) else { return secret.to_vec() };
     let quoted = serde_json::to_string(text).unwrap_or_default();
@@ -92,7 +92,7 @@ fn percent(secret: &[u8]) -> Vec<u8> {
     secret.iter().flat_map(escape).collect()
 }
 
-/// A secret that could be made up of what takes a secret's place.
+/// Returns whether a secret has characters of the replacement text, which could then contain it.
 fn is_marked(secret: &[u8]) -> bool {
     secret.iter().any(|byte| b"[]".contains(byte))
 }
@@ -109,7 +109,7 @@ fn check_absent(out: &[u8], secret: &[u8]) {
     }
     for (encoding, before) in [BASE64, BASE64URL].iter().flat_map(|e| [(e, 0), (e, 1), (e, 2)]) {
         let encoded = encoding.encode(&[&b"us"[..before], secret].concat());
-        // The characters that hold bits of the secret alone.
+        // The characters that encode only bits of the secret.
         let (from, to) = ((8 * before).div_ceil(6), 8 * (before + secret.len()) / 6);
         assert!(
             !contains(out, &encoded.as_bytes()[from..to]),

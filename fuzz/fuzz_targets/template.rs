@@ -1,10 +1,10 @@
-//! Commands with places for values: a value is never text that a shell reads.
+//! Commands with placeholders for values: a shell never parses a value.
 //!
-//! Input: a byte that chooses the form (bit 0: a list, a line for each argument; bit 1: `bash`, not
-//! `sh`), then the command, then, after NULs, the values of `{{x}}` and `{{y}}`.
+//! Input: a byte that selects the form (bit 0: a list, one line for each argument; bit 1: `bash`
+//! instead of `sh`), then the command, then, after NULs, the values of `{{x}}` and `{{y}}`.
 //!
-//! A command that is accepted and made of harmless words is also run, with values that leave a file
-//! behind if any shell reads them.
+//! An accepted command of harmless words is also run, with values that create a file if a shell
+//! parses them.
 
 #![no_main]
 
@@ -41,7 +41,7 @@ fn invoke(command: &CommandLine, x: &[u8], y: &[u8]) -> Result<Invocation, Missi
     command.invocation(&|name| Some(if name == "x" { x.to_vec() } else { y.to_vec() }))
 }
 
-/// What a shell reads is the author's alone: the same whatever the values are.
+/// Checks that a shell parses only the author's text, which does not depend on the values.
 fn check_line(command: &CommandLine, text: &str, x: &[u8], y: &[u8]) {
     let Ok(bare) = invoke(command, b"", b"") else { panic!("empty values fit") };
     let [sh, c, compiled] = bare.argv.as_slice() else { panic!("{:?}", bare.argv) };
@@ -55,7 +55,7 @@ fn check_line(command: &CommandLine, text: &str, x: &[u8], y: &[u8]) {
     match invoke(command, x, y) {
         Err(_) => assert!(x.contains(&0) || y.contains(&0) || x.len() + y.len() > 100_000),
         Ok(Invocation { argv, env }) => {
-            assert_eq!(argv, bare.argv, "a value became text");
+            assert_eq!(argv, bare.argv, "a value became part of the command");
             assert_eq!(env.len(), command.variables().len());
             for (name, value) in env {
                 let expected = if name == env_name("x") { x } else { y };
@@ -65,7 +65,7 @@ fn check_line(command: &CommandLine, text: &str, x: &[u8], y: &[u8]) {
     }
 }
 
-/// The author's text, and the variable of the place behind each piece of it.
+/// Returns the pieces of the author's text, each with the variable of the placeholder after it.
 fn pieces(text: &str) -> Vec<(&str, Option<&'static str>)> {
     let mut pieces = Vec::new();
     let (mut from, mut searched) = (0, 0);
@@ -82,7 +82,8 @@ fn pieces(text: &str) -> Vec<(&str, Option<&'static str>)> {
     pieces
 }
 
-/// Whether `compiled` is the author's text with references to the environment in the places.
+/// Returns whether `compiled` is the author's text with references to the environment as
+/// placeholders.
 fn is_made_of(compiled: &str, pieces: &[(&str, Option<&'static str>)]) -> bool {
     let Some(((text, variable), left)) = pieces.split_first() else { return compiled.is_empty() };
     let Some(rest) = compiled.strip_prefix(text) else { return false };
@@ -92,7 +93,7 @@ fn is_made_of(compiled: &str, pieces: &[(&str, Option<&'static str>)]) -> bool {
     forms.iter().filter_map(|form| rest.strip_prefix(form)).any(|rest| is_made_of(rest, left))
 }
 
-/// Each argument is filled in once, as it is, and there are no more and no fewer of them.
+/// Checks that each argument is filled in once and verbatim, and that their number is unchanged.
 fn check_list(command: &CommandLine, args: &[String], x: &[u8], y: &[u8]) {
     let Ok(filled) = invoke(command, x, y) else { return };
     assert_eq!((filled.argv.len(), filled.env.len()), (args.len(), 0));
@@ -114,8 +115,8 @@ fn check_list(command: &CommandLine, args: &[String], x: &[u8], y: &[u8]) {
     }
 }
 
-/// Whether a text can be given to a shell whatever it means there: no word in it runs a program or
-/// repeats without end, no file is written, no function is made.
+/// Returns whether a text is safe to run in any shell: it runs no program, has
+/// no endless loop, writes no file and defines no function.
 fn is_harmless(text: &str) -> bool {
     const WORDS: [&str; 20] = [
         "a", "b", "x", "y", "s", "n", "echo", "printf", "true", "false", "if", "then", "else",
@@ -129,7 +130,7 @@ fn is_harmless(text: &str) -> bool {
         && !text.contains("&")
 }
 
-/// A place for the file that only a value read by a shell makes.
+/// Directory of the file that is created only if a shell parses a value.
 static CANARY: LazyLock<TempDir> = LazyLock::new(|| match tempfile::tempdir() {
     Ok(place) => place,
     Err(error) => panic!("{error}"),
@@ -161,7 +162,7 @@ fn check_run(command: &CommandLine, text: &str, shell: &str) {
     }
 }
 
-/// Values that make a file wherever a shell reads them, each for other places.
+/// Returns values that create a file if a shell parses them, each for different contexts.
 fn hostile(canary: &Path) -> [String; 2] {
     let make = format!(": >{}", canary.display());
     [

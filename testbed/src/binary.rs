@@ -1,5 +1,5 @@
-//! Where the server's own binary is. A version manager's shim on the PATH is a script: it starts slowly,
-//! so what it stands for is looked up instead.
+//! Finds the binary of the server. A version manager's shim on the PATH is a script that starts
+//! slowly, so the binary behind it is used instead.
 
 use std::fs::File;
 use std::io::Read;
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 const NAME: &str = "nats-server";
 
-/// `NATS_SERVER`, or the first binary on the PATH.
+/// Returns `NATS_SERVER`, or the first binary on the PATH.
 pub fn nats_server() -> PathBuf {
     if let Some(path) = std::env::var_os("NATS_SERVER") {
         return path.into();
@@ -19,7 +19,7 @@ pub fn nats_server() -> PathBuf {
         .expect("no nats-server on the PATH; NATS_SERVER=/path/to/nats-server names one")
 }
 
-/// The program in a directory of the PATH, and what a directory of shims stands for.
+/// Returns the program in a directory of the PATH, and the binaries behind a directory of shims.
 fn candidates(dir: &Path) -> Vec<PathBuf> {
     let mut found = vec![dir.join(NAME)];
     if dir.ends_with("shims") && found[0].exists() {

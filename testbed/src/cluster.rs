@@ -1,4 +1,4 @@
-//! Three NATS servers that form a cluster.
+//! A cluster of three NATS servers.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -11,30 +11,31 @@ use crate::network::{Network, Side};
 use crate::server::{Member, Options, Ports, Server};
 use crate::{poll, wait_for};
 
-/// How long an election or a catch-up may take; followers give up on a leader after 4 to 9 seconds.
+/// Timeout of an election or a catch-up; followers give up on a leader after 4 to 9 seconds.
 const SETTLED: Duration = Duration::from_secs(40);
 
 const SIZE: usize = 3;
 
-/// How long a first election may take before it is worth starting over; most take a third of a second.
+/// Timeouts of a first election, after which the nodes are restarted; most elections take a third
+/// of a second.
 const FIRST_TRIES: [Duration; 3] =
     [Duration::from_millis(1_000), Duration::from_millis(1_500), Duration::from_millis(3_000)];
 
-/// Where the nodes run.
+/// Network in which the nodes run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Placement {
     #[default]
     Loopback,
-    /// Each in a network namespace of its own, so that they can be parted. Needs root.
+    /// Each node in its own network namespace, so that they can be partitioned. Needs root.
     Namespaces,
 }
 
 #[derive(Clone, Debug, Default)]
 pub struct ClusterOptions {
     pub placement: Placement,
-    /// For every node; its `store_dir` is not used.
+    /// Options of every node; `store_dir` is ignored.
     pub server: Options,
-    /// Where the data of each node is, if not in directories of its own.
+    /// Data directories of the nodes; the default is a new directory for each.
     pub store_dirs: Option<[PathBuf; SIZE]>,
 }
 
@@ -45,12 +46,12 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// Three nodes on loopback that sync every write.
+    /// Starts three nodes on loopback that sync every write.
     pub fn three() -> Cluster {
         Cluster::with(ClusterOptions::default())
     }
 
-    /// Three nodes in network namespaces.
+    /// Starts three nodes in network namespaces.
     pub fn in_namespaces() -> Cluster {
         Cluster::with(ClusterOptions {
             placement: Placement::Namespaces,
@@ -77,8 +78,8 @@ impl Cluster {
         Cluster::started(Cluster { nodes: nodes.collect(), network })
     }
 
-    /// Three nodes on loopback with the configuration that `write` makes for each, told of all of them and
-    /// which one it is for.
+    /// Starts three nodes on loopback with the configurations that `write` returns; its arguments
+    /// are all nodes and the index of one.
     pub fn written(write: impl Fn(&[Server], usize) -> String) -> Cluster {
         let nodes: Vec<Server> = (1..=SIZE)
             .map(|number| {
@@ -101,8 +102,8 @@ impl Cluster {
         cluster
     }
 
-    /// Starts nodes without data. Two that stand for election at the same moment can split the vote, and
-    /// the next one is up to nine seconds away: starting over is quicker.
+    /// Starts nodes without data. Two simultaneous candidates can split the vote, and the next
+    /// election is up to nine seconds away, so starting over is quicker.
     fn start_fresh(&self) {
         for patience in FIRST_TRIES {
             self.start_nodes();
@@ -120,12 +121,12 @@ impl Cluster {
         self.nodes.iter().for_each(Server::wait_started);
     }
 
-    /// The address of every node, for a client.
+    /// Returns the client URL of every node.
     pub fn urls(&self) -> Vec<String> {
         self.nodes.iter().map(Server::url).collect()
     }
 
-    /// Node 0, 1 or 2, whose names are n1, n2 and n3.
+    /// Returns node 0, 1 or 2; their names are n1, n2 and n3.
     pub fn node(&self, i: usize) -> &Server {
         &self.nodes[i]
     }
@@ -134,17 +135,17 @@ impl Cluster {
         &self.nodes
     }
 
-    /// The network of a cluster in namespaces, to add a client's namespace to it.
+    /// Returns the network of a cluster in namespaces, to which a client's namespace can be added.
     pub fn network(&self) -> &Network {
         self.network.as_ref().expect("a cluster in namespaces")
     }
 
-    /// Kills a node; `node(i)` has the other things that can happen to one.
+    /// Kills a node; for other faults use `node(i)`.
     pub fn kill9(&self, i: usize) {
         self.nodes[i].kill9();
     }
 
-    /// Starts a node again with its data, without waiting for it to catch up.
+    /// Restarts a node with its data, without waiting until it has caught up.
     pub fn restart(&self, i: usize) {
         self.nodes[i].restart();
     }
@@ -166,7 +167,7 @@ impl Cluster {
         self.nodes.iter().for_each(Server::kill9);
     }
 
-    /// Starts every node that does not run and waits until the cluster is whole.
+    /// Starts every stopped node and waits until the cluster is complete.
     pub fn start_all(&self) {
         self.start_nodes();
         self.wait_whole();
@@ -178,7 +179,7 @@ impl Cluster {
         wait_for(SETTLED, otherwise, || self.is_whole().then_some(()));
     }
 
-    /// All nodes agree on a leader, which sees them all, and have caught up.
+    /// Returns whether all nodes agree on a leader, are visible to it, and have caught up.
     pub fn is_whole(&self) -> bool {
         let views: Vec<String> = self.nodes.iter().map_while(meta_leader_seen_by).collect();
         views.len() == SIZE
@@ -187,12 +188,12 @@ impl Cluster {
             && self.nodes.iter().all(|node| node.monitor("/healthz").is_some())
     }
 
-    /// The node that leads the cluster, by the word of most.
+    /// Returns the node that leads the cluster according to a majority of the nodes.
     pub fn meta_leader(&self) -> Option<usize> {
         self.majority(meta_leader_seen_by)
     }
 
-    /// The node that leads a stream of any account, by the word of most.
+    /// Returns the node that leads a stream of any account according to a majority of the nodes.
     pub fn leader_of(&self, stream: &str) -> Option<usize> {
         self.majority(|node| stream_leader_seen_by(node, stream))
     }
@@ -203,7 +204,7 @@ impl Cluster {
         found.unwrap_or_else(|| panic!("{stream} has no leader\n{}", self.logs()))
     }
 
-    /// The same, and none if there is no leader in time.
+    /// Waits for a leader like `wait_leader_of`; returns `None` after `limit`.
     pub fn leader_within(
         &self,
         limit: Duration,
@@ -213,12 +214,13 @@ impl Cluster {
         poll(limit, || self.leader_of(stream).filter(|leader| Some(*leader) != except))
     }
 
-    /// Parts these nodes from the others. They still reach each other, and this process reaches all.
+    /// Partitions these nodes from the others. They still reach each other, and this process
+    /// reaches all.
     pub fn partition(&self, nodes: &[usize]) {
         self.plug(nodes, Side::Other);
     }
 
-    /// Cuts these nodes off from everything, this process included.
+    /// Disconnects these nodes from everything, including this process.
     pub fn unplug(&self, nodes: &[usize]) {
         self.plug(nodes, Side::Unplugged);
     }
@@ -241,7 +243,7 @@ impl Cluster {
 
     fn majority(&self, ask: impl Fn(&Server) -> Option<String>) -> Option<usize> {
         let mut votes: BTreeMap<String, usize> = BTreeMap::new();
-        // A node that is paused would be waited for in vain.
+        // A paused node would not respond.
         for leader in self.nodes.iter().filter(|node| node.is_awake()).filter_map(ask) {
             *votes.entry(leader).or_default() += 1;
         }
@@ -261,7 +263,7 @@ impl Member {
 fn cluster_block(own: SocketAddr, all: &[SocketAddr]) -> String {
     let routes: Vec<String> = all.iter().map(|route| format!("\"nats-route://{route}\"")).collect();
     let routes = routes.join(", ");
-    // The default notices a dead route after a minute or more, and until then a partition is not over.
+    // By default a dead route is detected after a minute or more, which would prolong a partition.
     let pings = "ping_interval: \"2s\"\n  ping_max: 2";
     format!(
         "cluster {{\n  name: hookloop\n  listen: \"{own}\"\n  routes: [{routes}]\n  {pings}\n}}"
@@ -273,8 +275,8 @@ fn meta_leader_seen_by(node: &Server) -> Option<String> {
     named(&page["meta_cluster"]["leader"])
 }
 
-/// A leader that was elected a moment ago places no stream on a node that it has not heard of yet.
-/// Only the leader knows that of the others.
+/// Returns whether this leader sees all other nodes online. A new leader places no stream on a node
+/// that it has not seen yet, and only the leader knows which nodes it has seen.
 fn sees_all_others_online(node: &Server) -> bool {
     let Some(page) = node.monitor("/jsz") else { return false };
     let others = page["meta_cluster"]["replicas"].as_array().map_or(&[][..], Vec::as_slice);

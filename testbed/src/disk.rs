@@ -1,8 +1,8 @@
 //! Disks whose power can be cut. Needs root and loop devices.
 //!
-//! A disk is an image behind a loop device that writes past the page cache, so the image holds what reached
-//! the device and nothing that the file system above still keeps in memory. A power cut is a copy of the
-//! image, taken while the servers are frozen, that is mounted in its place.
+//! A disk is an image behind a loop device that bypasses the page cache, so the image contains only
+//! data that reached the device, and no data that the file system still has in memory. A power cut
+//! copies the image while the servers are frozen, and mounts the copy in its place.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,12 +15,12 @@ use crate::server::Server;
 
 const SIZE: &str = "512M";
 
-/// An ext4 file system on a disk of its own. Unmounted and deleted when dropped.
+/// An ext4 file system on its own disk. Unmounted and deleted when dropped.
 #[derive(Debug)]
 pub struct Disk {
     home: PathBuf,
     mounted: PathBuf,
-    /// The loop device under the file system: `loop3`.
+    /// The loop device below the file system: `loop3`.
     device: Mutex<String>,
     _lease: Lease,
 }
@@ -34,19 +34,19 @@ impl Disk {
         fs::create_dir_all(&mounted).unwrap();
         let image = home.join("image");
         run(Command::new("truncate").args(["-s", SIZE]).arg(&image));
-        // Nothing may be left for the kernel to write later by itself.
+        // The kernel must have no pending writes of its own.
         let eager = "lazy_itable_init=0,lazy_journal_init=0,nodiscard";
         run(Command::new("mkfs.ext4").args(["-q", "-F", "-E", eager]).arg(&image));
         let device = Mutex::new(mount(&image, &mounted));
         Disk { home, mounted, device, _lease: lease }
     }
 
-    /// Where it is mounted, before and after a cut: a server's `store_dir`.
+    /// Returns the mount point, before and after a power cut: a server's `store_dir`.
     pub fn path(&self) -> &Path {
         &self.mounted
     }
 
-    /// Copies the image as it is at one moment: again if the kernel wrote meanwhile.
+    /// Copies the image at one point in time; repeats the copy if the kernel wrote meanwhile.
     fn copy(&self) {
         let device = self.device.lock().unwrap();
         for _ in 0..20 {
@@ -57,10 +57,10 @@ impl Disk {
                 return;
             }
         }
-        panic!("{device} is never quiet");
+        panic!("{device} is never idle");
     }
 
-    /// Puts the copy in the place of the disk.
+    /// Mounts the copy in place of the disk.
     fn replace(&self) {
         run(Command::new("umount").arg(&self.mounted));
         let image = self.home.join("image");
@@ -81,8 +81,8 @@ impl Drop for Disk {
     }
 }
 
-/// Cuts the power of all servers and disks at once. The servers are down afterwards and the disks hold what
-/// had reached them; `restart` or `start_all` turns the power on again.
+/// Cuts the power of all servers and disks at once. Afterwards the servers are down and the disks
+/// contain the data that had reached them; `restart` or `start_all` starts the servers again.
 pub fn cut_power<'a>(
     servers: impl IntoIterator<Item = &'a Server>,
     disks: impl IntoIterator<Item = &'a Disk>,
@@ -95,12 +95,12 @@ pub fn cut_power<'a>(
     disks.iter().for_each(|disk| disk.replace());
 }
 
-/// Mounts an image and says the name of its loop device, which goes when it is unmounted.
+/// Mounts an image and returns the name of its loop device, which is removed when it is unmounted.
 fn mount(image: &Path, to: &Path) -> String {
     let device = run(Command::new("losetup").args(["--show", "-f", "--direct-io=on"]).arg(image));
     let device = device.trim();
     run(Command::new("mount").arg(device).arg(to));
-    // In use, so it is let go of with the mount.
+    // The device is in use, so it is removed with the mount.
     run(Command::new("losetup").args(["-d", device]));
     device.trim_start_matches("/dev/").to_owned()
 }
@@ -110,7 +110,7 @@ fn sectors_written(device: &str) -> u64 {
     stat.split_whitespace().nth(6).and_then(|field| field.parse().ok()).unwrap()
 }
 
-/// Unmounts and deletes a disk that may be gone already.
+/// Unmounts and deletes a disk, which may no longer exist.
 fn forget(mounted: &Path, home: &Path) {
     let mut command = Command::new("umount");
     let _ = command.arg(mounted).stdout(Stdio::null()).stderr(Stdio::null()).status();

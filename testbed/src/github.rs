@@ -1,8 +1,8 @@
-//! As much of GitHub as is used, on loopback: pull requests over a real bare repository.
+//! The used part of GitHub's API on loopback: pull requests over a real bare repository.
 //!
-//! Heads, bases and merges are real commits, so what a client pushes counts and what is merged can be fetched.
-//! It remembers every request, and fails when a test wants it to. A check that is looked at by two routes is
-//! asked once by each.
+//! Heads, bases and merges are real commits, so pushes of a client count and merges can be fetched.
+//! The forge records every request, and fails when a test plans it. A check that is read by two
+//! routes takes one step of its script for each.
 
 mod answer;
 mod check;
@@ -28,17 +28,17 @@ use crate::http::{self, Asked};
 use answer::{Answer, Hub, Question};
 use git::Bare;
 
-/// Where the record of requests is, for those in other processes. It is in no record.
+/// Path of the record of requests, for other processes. Requests to it are not recorded.
 pub const RECORD: &str = "/_record";
 
-/// What goes wrong.
+/// A failure of a request.
 #[derive(Clone, Debug)]
 pub enum Fault {
-    /// Nothing is done, and this is the answer.
+    /// The request is not executed, and gets this response.
     Answer { status: u16, headers: Vec<(String, String)>, body: Value },
-    /// Nothing is done, and the connection ends.
+    /// The request is not executed, and the connection closes.
     HangUp,
-    /// It is done, and the connection ends before the answer.
+    /// The request is executed, and the connection closes before the response.
     HangUpAfter,
 }
 
@@ -49,20 +49,20 @@ impl Fault {
     }
 }
 
-/// A request that was made.
+/// A received request.
 #[derive(Clone, Debug)]
 pub struct Recorded {
     pub method: String,
-    /// With its query, as it came.
+    /// Path and query, as received.
     pub path: String,
-    /// None if there is no such thing.
+    /// `None` if there is no such route.
     pub route: Option<Route>,
-    /// None if the connection was ended.
+    /// `None` if the connection was closed.
     pub status: Option<u16>,
     pub body: Value,
 }
 
-/// A running forge. It ends when it is dropped.
+/// A running forge, stopped when dropped.
 #[derive(Debug)]
 pub struct GitHub {
     address: SocketAddr,
@@ -79,14 +79,14 @@ struct Shared {
 
 #[derive(Debug)]
 struct Planned {
-    /// None for any.
+    /// `None` for all routes.
     route: Option<Route>,
     left: usize,
     fault: Fault,
 }
 
 impl GitHub {
-    /// A forge over a bare repository.
+    /// Starts a forge over a bare repository.
     pub fn start(repository: &Path) -> GitHub {
         GitHub::serve(repository, 0)
     }
@@ -95,7 +95,7 @@ impl GitHub {
         GitHub::at(repository, (Ipv4Addr::LOCALHOST, port).into())
     }
 
-    /// A forge that is found at an address of this machine.
+    /// Starts a forge at an address of this machine.
     pub fn at(repository: &Path, address: SocketAddr) -> GitHub {
         let listener = TcpListener::bind(address).unwrap();
         let address = listener.local_addr().unwrap();
@@ -128,42 +128,42 @@ impl GitHub {
         self.address
     }
 
-    /// `http://127.0.0.1:PORT`.
+    /// Returns `http://127.0.0.1:PORT`.
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// The next `times` requests go wrong.
+    /// Makes the next `times` requests fail.
     pub fn fail(&self, times: usize, fault: Fault) {
         self.plan(None, times, fault);
     }
 
-    /// The next `times` requests of one kind go wrong.
+    /// Makes the next `times` requests of one route fail.
     pub fn fail_at(&self, route: Route, times: usize, fault: Fault) {
         self.plan(Some(route), times, fault);
     }
 
     fn plan(&self, route: Option<Route>, left: usize, fault: Fault) {
-        assert!(left > 0, "a fault that never happens is none");
+        assert!(left > 0, "`times` is 0");
         self.shared.lock().unwrap().faults.push(Planned { route, left, fault });
     }
 
-    /// Every commit has this check from now on.
+    /// Adds this check to every commit.
     pub fn check(&self, check: Check) {
         self.shared.lock().unwrap().hub.checks.push(check);
     }
 
-    /// Whether bases take nothing without a review.
+    /// Sets whether merging into a base requires a review.
     pub fn protect(&self, is_protected: bool) {
         self.shared.lock().unwrap().hub.is_protected = is_protected;
     }
 
-    /// The base has a merge queue from now on: nothing is merged past it.
+    /// Enables the merge queue of the base: merges that bypass it are refused.
     pub fn use_merge_queue(&self) {
         self.shared.lock().unwrap().hub.queue.is_on = true;
     }
 
-    /// The base requires these checks.
+    /// Sets the required checks of the base.
     pub fn require_checks(&self, names: &[&str]) {
         let names = names.iter().map(|name| (*name).to_owned()).collect();
         self.shared.lock().unwrap().hub.queue.required = names;
@@ -173,29 +173,29 @@ impl GitHub {
         self.shared.lock().unwrap().hub.queue.allows_auto_merge = true;
     }
 
-    /// The requests in the merge queue, each with the head that was enqueued.
+    /// Returns the requests in the merge queue, each with its enqueued head.
     pub fn queued(&self) -> Vec<(u64, String)> {
         let mut shared = self.shared.lock().unwrap();
         shared.hub.settle();
         shared.hub.queue.entries.clone()
     }
 
-    /// The requests that are merged when nothing is missing any more.
+    /// Returns the requests that are merged as soon as all requirements are met.
     pub fn auto_merging(&self) -> Vec<u64> {
         let shared = self.shared.lock().unwrap();
         shared.hub.queue.auto_merging.iter().map(|(number, ..)| *number).collect()
     }
 
-    /// Puts somebody else's request in front of the queue.
+    /// Adds another user's request to the front of the queue.
     pub fn enqueue_other(&self) {
         let mut shared = self.shared.lock().unwrap();
         shared.hub.queue.entries.insert(0, (0, String::new()));
     }
 
-    /// The queue merges its first request.
+    /// Makes the queue merge its first request.
     pub fn merge_first(&self) {
         let mut shared = self.shared.lock().unwrap();
-        let number = shared.hub.queue.entries.first().expect("something is queued").0;
+        let number = shared.hub.queue.entries.first().expect("the queue is empty").0;
         let at = shared.hub.pulls.iter().position(|pull| pull.number == number);
         match at {
             Some(at) => shared.hub.merge_now(at, "squash"),
@@ -203,43 +203,43 @@ impl GitHub {
         }
     }
 
-    /// GitHub, or somebody there, takes a request out of the queue.
+    /// Removes a request from the queue, as GitHub or a user would.
     pub fn dequeue(&self, number: u64, reason: &str, by: &str) {
         self.shared.lock().unwrap().hub.queue.remove(number, reason, by);
     }
 
-    /// For so many looks it is not known whether a request can be merged.
+    /// Sets the number of reads for which it is unknown whether a request can be merged.
     pub fn ponder(&self, looks: usize) {
         self.shared.lock().unwrap().hub.unknown_looks = looks;
     }
 
-    /// The ways to merge that the repository allows.
+    /// Sets the merge methods that the repository allows.
     pub fn allow(&self, methods: &[&str]) {
         let methods = methods.iter().map(|method| (*method).to_owned()).collect();
         self.shared.lock().unwrap().hub.methods = methods;
     }
 
-    /// Somebody gives the review that they were asked for.
+    /// Submits a requested review as the user `login`.
     pub fn review(&self, number: u64, login: &str) {
         let mut shared = self.shared.lock().unwrap();
         let mut pulls = shared.hub.pulls.iter_mut();
-        let pull = pulls.find(|pull| pull.number == number).expect("there is such a request");
+        let pull = pulls.find(|pull| pull.number == number).expect("no request with this number");
         pull.reviewers.retain(|asked| asked != login);
     }
 
-    /// All requests that were opened, as they are.
+    /// Returns all opened requests in their current state.
     pub fn pulls(&self) -> Vec<Pull> {
         let mut shared = self.shared.lock().unwrap();
         shared.hub.settle();
         shared.hub.pulls.clone()
     }
 
-    /// What was asked, in order.
+    /// Returns the received requests, in order.
     pub fn requests(&self) -> Vec<Recorded> {
         self.shared.lock().unwrap().record.clone()
     }
 
-    /// How often this was asked and done.
+    /// Returns how often this route was requested and executed.
     pub fn count(&self, route: Route) -> usize {
         let is_done = |request: &&Recorded| {
             let went_well = request.status.is_none_or(|status| status < 300);
@@ -248,7 +248,7 @@ impl GitHub {
         self.requests().iter().filter(is_done).count()
     }
 
-    /// What was ever asked; None is among it if there is no such thing.
+    /// Returns all requested routes; `None` stands for an unknown one.
     pub fn routes(&self) -> BTreeSet<Option<Route>> {
         self.requests().iter().map(|request| request.route).collect()
     }
@@ -259,12 +259,12 @@ impl Drop for GitHub {
         if let Ok(mut shared) = self.shared.lock() {
             shared.is_over = true;
         }
-        // So that the listener looks.
+        // Wakes the listener.
         let _ = TcpStream::connect(self.address);
     }
 }
 
-/// One request, one answer.
+/// Serves one request.
 fn converse(shared: &Mutex<Shared>, mut stream: TcpStream) {
     let Ok(asked) = http::read(&mut stream) else { return };
     if asked.path == RECORD {
@@ -278,7 +278,7 @@ fn converse(shared: &Mutex<Shared>, mut stream: TcpStream) {
 }
 
 impl Shared {
-    /// The answer to a request, if there is to be one.
+    /// Returns the response to a request, if there is one.
     fn take(&mut self, asked: &Asked) -> (Option<Answer>, Vec<(String, String)>) {
         let meant = Route::of(&asked.method, &asked.path);
         let route = meant.as_ref().map(|(route, _)| *route);

@@ -1,4 +1,4 @@
-//! As much of HTTP as agents and forges need: one request, one answer, the end.
+//! A minimal HTTP server for agents and forges: one request and one response per connection.
 
 use std::io::{BufRead, BufReader, Error, ErrorKind, Read, Result, Write};
 use std::net::TcpStream;
@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-/// A request that is longer is nobody's.
+/// Maximum length of a request body.
 const BODY_MAX: usize = 64 * 1024 * 1024;
 
 pub(crate) struct Asked {
     pub(crate) method: String,
     pub(crate) path: String,
-    /// Names in lower case.
+    /// Header names in lower case.
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) body: Vec<u8>,
 }
@@ -83,11 +83,11 @@ pub(crate) fn answer_with(
         head.push_str(&format!("{name}: {value}\r\n"));
     }
     head.push_str(&format!("Content-Length: {}\r\nConnection: close\r\n\r\n", body.len()));
-    // Who asked may hang up at any time.
+    // The client may close the connection at any time.
     let _ = stream.write_all(&[head.as_bytes(), body].concat());
 }
 
-/// Events, each with its name if it has one.
+/// Sends events, each with an optional name.
 pub(crate) fn answer_events(stream: &mut TcpStream, events: &[(Option<&str>, String)]) {
     let mut text =
         "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n"
@@ -101,7 +101,7 @@ pub(crate) fn answer_events(stream: &mut TcpStream, events: &[(Option<&str>, Str
     let _ = stream.write_all(text.as_bytes());
 }
 
-/// Returns when the other side is gone.
+/// Waits until the peer closes the connection.
 pub(crate) fn wait_for_end(stream: &mut TcpStream, limit: Duration) {
     let _ = stream.set_read_timeout(Some(limit));
     let _ = stream.read(&mut [0]);

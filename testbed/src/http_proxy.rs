@@ -1,16 +1,17 @@
-//! A proxy for HTTP that records what passes it: tunnels, and plain requests with whole addresses.
+//! An HTTP proxy that records its traffic: tunnels, and plain requests with absolute URLs.
 //!
-//! Names mean what a test says, so that a request that does not pass the proxy reaches nobody.
+//! Host names resolve only as a test defines them, so a request that bypasses the proxy reaches no
+//! server.
 
 use std::collections::HashMap;
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 
-/// The longest head of a request.
+/// Maximum length of a request's header section.
 const HEAD_MAX: usize = 64 * 1024;
 
-/// A running proxy. It ends when it is dropped.
+/// A running proxy, stopped when dropped.
 #[derive(Debug)]
 pub struct RecordingProxy {
     address: SocketAddr,
@@ -19,10 +20,10 @@ pub struct RecordingProxy {
 
 #[derive(Debug, Default)]
 struct ProxyRecord {
-    /// The servers behind names, as `host:port`.
+    /// The servers of host names, as `host:port`.
     hosts: HashMap<String, SocketAddr>,
     passed: Vec<String>,
-    /// The value of `Proxy-Authorization` that is wanted.
+    /// The required value of `Proxy-Authorization`.
     login: Option<String>,
     refusal: Option<u16>,
     is_over: bool,
@@ -40,39 +41,40 @@ impl RecordingProxy {
                     return;
                 }
                 let shared = Arc::clone(&of_thread);
-                // A client may close the connection when it has its answer.
+                // A client may close the connection after its response.
                 std::thread::spawn(move || drop(serve(&shared, stream)));
             }
         });
         RecordingProxy { address, shared }
     }
 
-    /// `http://127.0.0.1:PORT`.
+    /// Returns `http://127.0.0.1:PORT`.
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// `http://USER:PASSWORD@127.0.0.1:PORT`.
+    /// Returns `http://USER:PASSWORD@127.0.0.1:PORT`.
     pub fn url_with_login(&self, login: &str) -> String {
         format!("http://{login}@{}", self.address)
     }
 
-    /// `host:port` is this server from now on.
+    /// Maps `host:port` to this server.
     pub fn host(&self, name: &str, server: SocketAddr) {
         self.shared.lock().unwrap().hosts.insert(name.to_owned(), server);
     }
 
-    /// Every request is answered with this status.
+    /// Makes the proxy refuse every request with this status.
     pub fn refuse(&self, status: u16) {
         self.shared.lock().unwrap().refusal = Some(status);
     }
 
-    /// Only requests with this `Proxy-Authorization` pass.
+    /// Requires this `Proxy-Authorization` of every request.
     pub fn want_login(&self, authorization: &str) {
         self.shared.lock().unwrap().login = Some(authorization.to_owned());
     }
 
-    /// The method and address of each request, as it came: `CONNECT host:port`, `POST http://host:port/path`.
+    /// Returns the method and address of each request, as received: `CONNECT host:port`, `POST
+    /// http://host:port/path`.
     pub fn passed(&self) -> Vec<String> {
         self.shared.lock().unwrap().passed.clone()
     }
@@ -87,7 +89,7 @@ impl Drop for RecordingProxy {
         if let Ok(mut shared) = self.shared.lock() {
             shared.is_over = true;
         }
-        // So that the listener looks.
+        // Wakes the listener.
         let _ = TcpStream::connect(self.address);
     }
 }
@@ -139,7 +141,7 @@ fn serve(shared: &Mutex<ProxyRecord>, mut client: TcpStream) -> io::Result<()> {
     Ok(())
 }
 
-/// The head of a request with its last line, and the bytes behind it.
+/// Returns the header section of a request with its final empty line, and the bytes after it.
 fn read_head(stream: &mut TcpStream) -> io::Result<(String, Vec<u8>)> {
     let mut bytes = Vec::new();
     let mut part = [0; 4096];

@@ -1,15 +1,15 @@
 //! Ports, subnets and directories that belong to one process at a time.
 //!
-//! A lease is a locked file. The kernel drops the lock with the process, so a lease that can be had is one
-//! whose holder is gone, and what carries its number is left over.
+//! A lease is a locked file. The kernel releases the lock when the process ends. A lease that can
+//! be acquired therefore has no living holder, and all resources with its number are left over.
 
 use std::fs::{self, File};
 use std::net::TcpListener;
 use std::ops::Range;
 use std::path::PathBuf;
 
-/// Below the range that the kernel takes for outgoing connections, so a server that is down keeps its
-/// port.
+/// Below the kernel's range of ephemeral ports, so that no outgoing connection takes the port of a
+/// stopped server.
 const PORTS: Range<u16> = 21_000..29_000;
 
 #[derive(Debug)]
@@ -19,15 +19,15 @@ pub(crate) struct Lease {
 }
 
 impl Lease {
-    /// The lease of that kind and number, if nobody holds it.
+    /// Acquires the lease of this kind and number; returns `None` if another process holds it.
     pub(crate) fn take(kind: &str, number: u16) -> Option<Lease> {
         let lock = File::create(home().join(format!("{kind}-{number}.lock"))).unwrap();
         lock.try_lock().ok()?;
         Some(Lease { number, _lock: lock })
     }
 
-    /// A loopback port that no process listens on. A port that is leased is not tried: the trial would
-    /// occupy it in the moment in which its server starts.
+    /// Returns a loopback port on which no process listens. A leased port is not probed, because
+    /// the probe would occupy it while its server starts.
     pub(crate) fn port() -> Lease {
         PORTS
             .filter_map(|port| Lease::take("port", port))
@@ -35,7 +35,7 @@ impl Lease {
             .expect("a free port")
     }
 
-    /// An empty directory that is this lease's own.
+    /// Returns an empty directory that belongs to this lease.
     pub(crate) fn directory(&self) -> PathBuf {
         let path = home().join(format!("{}", self.number));
         let _ = fs::remove_dir_all(&path);
@@ -44,7 +44,7 @@ impl Lease {
     }
 }
 
-/// Where leases and servers live: one directory per user.
+/// Returns the directory of leases and servers, one per user.
 pub(crate) fn home() -> PathBuf {
     let user = rustix::process::getuid().as_raw();
     let path = std::env::temp_dir().join(format!("hookloop-testbed-{user}"));

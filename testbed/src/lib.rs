@@ -1,23 +1,24 @@
-//! Real NATS servers for tests and figures: started, killed, paused, cut off from each other; a model for
+//! Test environments: real NATS servers that can be killed, paused and partitioned; a model for
 //! real agents; a forge with real git behind it.
 //!
 //! - [`server`]: one server with its ports, its data and its log
-//! - [`cluster`]: three of them
+//! - [`cluster`]: a cluster of three servers
 //! - [`disk`]: disks whose power can be cut
-//! - [`github`]: a forge on loopback, as much of it as is used
-//! - [`http_proxy`]: a proxy for HTTP that records what passes it
-//! - [`model`]: what agents ask, on loopback, with answers from a script
-//! - [`network`]: namespaces on a bridge that can be parted
-//! - [`proxy`]: a way to a server on which things go wrong when a test says so
-//! - [`tokens`]: the size of a text as models count it
-//! - [`tls`]: TLS in front of a server, by an authority that nobody knows
-//! - [`wire`]: one request over the NATS protocol, and the monitoring pages
-//! - `binary`, `lease`, `process`: where the server is, whose ports are whose, children that die with us
-//! - `http`: requests and answers on loopback
+//! - [`github`]: the used part of a forge, on loopback
+//! - [`http_proxy`]: an HTTP proxy that records its traffic
+//! - [`model`]: a model on loopback that gives scripted responses to agents
+//! - [`network`]: namespaces on a bridge that can be partitioned
+//! - [`proxy`]: a NATS proxy that injects faults
+//! - [`tokens`]: the size of a text in tokens
+//! - [`tls`]: TLS in front of a server, with an unknown certificate authority
+//! - [`wire`]: single requests over the NATS protocol, and the monitoring pages
+//! - `binary`, `lease`, `process`: path of the server, ownership of ports, children that die with
+//!   the test
+//! - `http`: requests and responses on loopback
 //!
-//! Nothing here outlives the test process: servers are killed with it, and what it leaves on disk or in
-//! the network is cleared by the next one that takes the same lease. Every wait has a deadline, and a
-//! wait that fails panics with the log of the server.
+//! No resource outlives the test process: servers are killed with it, and the next process with the
+//! same lease removes its files and network devices. Every wait has a deadline, and panics with the
+//! log of the server when it fails.
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -50,7 +51,7 @@ pub use network::{Netns, Network};
 pub use proxy::{Fault, Plan, Proxy};
 pub use server::{Options, Server, Sync};
 
-/// Asks until there is an answer; panics with what `otherwise` says when `limit` is over.
+/// Polls until `ask` returns a value; panics with the text of `otherwise` after `limit`.
 pub fn wait_for<T>(
     limit: Duration,
     otherwise: impl FnOnce() -> String,
@@ -59,7 +60,7 @@ pub fn wait_for<T>(
     poll(limit, ask).unwrap_or_else(|| panic!("not within {limit:?}: {}", otherwise()))
 }
 
-/// Asks until there is an answer or `limit` is over.
+/// Polls until `ask` returns a value, or until `limit` has passed.
 pub fn poll<T>(limit: Duration, mut ask: impl FnMut() -> Option<T>) -> Option<T> {
     let start = Instant::now();
     loop {

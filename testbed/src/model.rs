@@ -1,8 +1,8 @@
-//! A model that says what a test wants it to: real agents talk to it as if it was their provider's.
+//! A model with scripted responses: real agents use it in place of their provider's.
 //!
-//! It speaks the four protocols that agents use, on loopback, and remembers what it was asked. Each
-//! request takes the next turn of the script, but for agents' own chores (naming a conversation, guessing
-//! what comes next), which get an answer of their own.
+//! It implements the four protocols that agents use, on loopback, and records the requests. Each
+//! request takes the next turn of the script, except the agents' own background requests (naming a
+//! conversation, suggesting the next prompt), which get a fixed response.
 
 mod wire;
 
@@ -17,22 +17,22 @@ use crate::http;
 
 pub use wire::Api;
 
-/// What every answer claims to have used.
+/// Token usage that every response reports.
 pub const INPUT_TOKENS: u64 = 100;
 pub const OUTPUT_TOKENS: u64 = 10;
-/// What it says when nothing is left to say.
+/// Response when the script is exhausted.
 pub const SPENT: &str = "The script is at its end.";
-/// A model that never answers holds the line for so long.
+/// How long a silent model keeps the connection open.
 const SILENCE_MAX: Duration = Duration::from_secs(600);
 
-/// What the model does when it is asked.
+/// Reaction of the model to one request.
 #[derive(Clone, Debug)]
 pub enum Turn {
-    /// Says something, and may use a tool.
+    /// A text, and optionally a tool call.
     Answer { text: String, call: Option<Call> },
-    /// An error of the provider's.
+    /// An error of the provider.
     Refuse { status: u16, message: String },
-    /// Nothing, until the agent gives up.
+    /// No response, until the agent gives up.
     Silence,
 }
 
@@ -50,10 +50,10 @@ impl Turn {
     }
 }
 
-/// A tool of the agent's, and what it is used with.
+/// A tool of the agent, and its input.
 #[derive(Clone, Debug)]
 pub struct Call {
-    /// A tool in a name space, as Codex has them, is `space/tool`.
+    /// A tool in a namespace, as in Codex, is `space/tool`.
     pub tool: String,
     pub input: Input,
 }
@@ -65,11 +65,11 @@ pub enum Input {
     Text(String),
 }
 
-/// In the input of a call: the id of the iteration that a tool told of last.
+/// Placeholder in the input of a call for the iteration id that a tool returned last.
 pub const ITERATION_ID: &str = "<iterationId>";
 
 impl Call {
-    /// With what the conversation has told so far.
+    /// Replaces the placeholders with values from the conversation.
     fn filled(&self, conversation: &str) -> Call {
         let input = match &self.input {
             Input::Json(value) => {
@@ -83,7 +83,7 @@ impl Call {
     }
 }
 
-/// The last value of a field that anybody told, however deep it is quoted.
+/// Returns the last value of a field in the conversation, at any depth of quoting.
 fn told<'c>(conversation: &'c str, field: &str) -> Option<&'c str> {
     let is_word = |c: char| c.is_ascii_alphanumeric();
     let value = |at: usize| {
@@ -94,7 +94,7 @@ fn told<'c>(conversation: &'c str, field: &str) -> Option<&'c str> {
     conversation.rmatch_indices(field).find_map(|(at, _)| value(at))
 }
 
-/// What the model was asked.
+/// A request to the model.
 #[derive(Clone, Debug)]
 pub struct Request {
     pub api: Api,
@@ -103,13 +103,13 @@ pub struct Request {
 }
 
 impl Request {
-    /// Everything that anybody said so far.
+    /// Returns the whole conversation so far.
     pub fn text(&self) -> String {
         self.body.to_string()
     }
 }
 
-/// A running model. It ends when it is dropped.
+/// A running model, stopped when dropped.
 #[derive(Debug)]
 pub struct Model {
     address: SocketAddr,
@@ -145,22 +145,22 @@ impl Model {
         Model { address, shared }
     }
 
-    /// More to say after what it has to say already.
+    /// Appends turns to the script.
     pub fn extend(&self, turns: impl IntoIterator<Item = Turn>) {
         self.shared.script.lock().unwrap().extend(turns);
     }
 
-    /// Forgets what it had to say.
+    /// Clears the script.
     pub fn skip(&self) {
         self.shared.script.lock().unwrap().clear();
     }
 
-    /// `http://127.0.0.1:PORT`.
+    /// Returns `http://127.0.0.1:PORT`.
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// What was asked, without the agents' chores.
+    /// Returns the requests, without the agents' background requests.
     pub fn requests(&self) -> Vec<Request> {
         let all = self.shared.requests.lock().unwrap();
         all.iter().filter(|request| !request.is_chore).cloned().collect()
@@ -170,17 +170,17 @@ impl Model {
 impl Drop for Model {
     fn drop(&mut self) {
         *self.shared.is_over.lock().unwrap() = true;
-        // So that the listener looks.
+        // Wakes the listener.
         let _ = TcpStream::connect(self.address);
     }
 }
 
 impl Shared {
-    /// One request, one answer: agents can do with a connection for each.
+    /// Serves one request: agents work with a connection for each.
     fn serve(&self, mut stream: TcpStream) {
         let Ok(asked) = http::read(&mut stream) else { return };
         let Some(route) = wire::route(&asked.path) else {
-            // Lists of models, and signs of life.
+            // Model lists and health checks.
             return http::answer_json(&mut stream, 200, &wire::nothing());
         };
         if asked.method != "POST" || wire::is_count(&asked.path) {

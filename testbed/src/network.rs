@@ -1,8 +1,8 @@
-//! Network namespaces on a bridge that can be parted. Needs root and `ip` of iproute2.
+//! Network namespaces on a bridge that can be partitioned. Needs root and `ip` of iproute2.
 //!
-//! There are two bridges, one for each side of a partition; parting moves a namespace's cable to the other
-//! one. Packets between the sides are lost without a word, as in a real partition. This process sits on
-//! both bridges under one address, so a test reaches either side all the time.
+//! There are two bridges, one for each side of a partition; a partition moves a namespace's cable
+//! to the other one. Packets between the sides are silently dropped, as in a real partition. This
+//! process is on both bridges with one address, so a test always reaches both sides.
 
 use std::ffi::OsStr;
 use std::io::Write as _;
@@ -14,12 +14,12 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use crate::lease::Lease;
 use crate::process;
 
-/// Names of bridges, cables and namespaces begin so, followed by the number of the lease.
+/// Prefix of the names of bridges, cables and namespaces, followed by the number of the lease.
 const PREFIX: &str = "hltb";
-/// This process, in each subnet.
+/// Host number of this process in each subnet.
 const HERE: u8 = 254;
 
-/// Two bridges and a subnet of its own. Cleared when it and its last namespace are dropped.
+/// Two bridges with their own subnet. Removed when it and its last namespace are dropped.
 #[derive(Clone, Debug)]
 pub struct Network(Arc<Bridges>);
 
@@ -29,13 +29,13 @@ struct Bridges {
     hosts: AtomicU8,
 }
 
-/// Where a namespace's cable is plugged in.
+/// The bridge to which a namespace's cable is connected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
     Main,
     /// The part of the network that [`crate::Cluster::partition`] splits off.
     Other,
-    /// Nowhere: neither a node nor this process reaches it.
+    /// No bridge: neither a node nor this process reaches the namespace.
     Unplugged,
 }
 
@@ -59,7 +59,8 @@ impl Network {
         let [main, other] = [network.bridge(Side::Main), network.bridge(Side::Other)];
         let number = network.0.lease.number;
         let here = host(number, HERE);
-        // One hardware address for both, so that what the namespaces remember of us stays true.
+        // Both bridges have the same hardware address, so that the namespaces' ARP entries for this
+        // process stay valid.
         let [high, low] = number.to_be_bytes();
         let mac = format!("02:68:6c:00:{high:02x}:{low:02x}");
         ip(&format!(
@@ -73,7 +74,7 @@ impl Network {
         network
     }
 
-    /// A new namespace on the main side: for a server, or for a client that is to be parted too.
+    /// Creates a namespace on the main side, for a server or for a client that is partitioned too.
     pub fn netns(&self) -> Netns {
         let netns =
             Netns { network: self.clone(), host: self.0.hosts.fetch_add(1, Ordering::Relaxed) };
@@ -89,7 +90,7 @@ impl Network {
         netns
     }
 
-    /// Where the namespaces find this process.
+    /// Returns the address at which the namespaces reach this process.
     pub fn here(&self) -> IpAddr {
         IpAddr::V4(host(self.0.lease.number, HERE))
     }
@@ -115,14 +116,14 @@ impl Netns {
         format!("{PREFIX}{}-{}", self.network.0.lease.number, self.host)
     }
 
-    /// A command that will run inside the namespace.
+    /// Returns a command that runs inside the namespace.
     pub fn command(&self, program: impl AsRef<OsStr>) -> Command {
         let mut command = self.enter();
         command.arg(program);
         command
     }
 
-    /// Plugs the namespace's cable in elsewhere.
+    /// Connects the namespace's cable to another side.
     pub fn plug(&self, side: Side) {
         let (cable, address) = (self.cable(), self.address());
         let bridge = self.network.bridge(side);
@@ -134,7 +135,8 @@ impl Netns {
         });
     }
 
-    /// The start of a command line that enters the namespace and becomes what follows it.
+    /// Returns the start of a command line that enters the namespace and executes the rest of the
+    /// line.
     pub(crate) fn enter(&self) -> Command {
         let mut command = Command::new("nsenter");
         command.arg(format!("--net=/run/netns/{}", self.name())).arg("--");
@@ -168,7 +170,7 @@ fn host(number: u16, host: u8) -> Ipv4Addr {
     Ipv4Addr::new(10, 201 + high, low, host)
 }
 
-/// Clears what processes that are gone have left: whatever carries a number whose lease can be had.
+/// Removes resources of dead processes: all whose number belongs to a free lease.
 fn sweep() {
     let links = process::run(Command::new("ip").args(["-o", "link"]));
     let spaces = process::run(Command::new("ip").args(["netns", "list"]));
@@ -188,7 +190,7 @@ fn number_of(name: &str) -> Option<u16> {
     rest.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
 }
 
-/// Removes everything that carries the number. The caller holds its lease.
+/// Removes everything with this number. The caller holds its lease.
 fn clear(number: u16) {
     let spaces = process::run(Command::new("ip").args(["netns", "list"]));
     let names = spaces.lines().filter_map(|line| line.split(' ').next());
@@ -201,7 +203,7 @@ fn clear(number: u16) {
     forget(&["link", "del", &format!("{PREFIX}{number}o")]);
 }
 
-/// Runs `ip` for something that may be gone already.
+/// Runs `ip` on a device that may no longer exist.
 fn forget(args: &[&str]) {
     let _ = Command::new("ip").args(args).stdout(Stdio::null()).stderr(Stdio::null()).status();
 }

@@ -1,8 +1,8 @@
-//! Children that die with the test process, however it ends.
+//! Child processes that die with the test process, however it ends.
 //!
-//! `setpriv --pdeathsig` asks the kernel for that and becomes the program, so the pid stays. The kernel
-//! means the *thread* that started the child, and a test's thread ends with the test: one thread that
-//! never ends starts them all.
+//! `setpriv --pdeathsig` asks the kernel for that and executes the program, so the pid stays the
+//! same. The setting applies to the *thread* that started the child, and a test's thread ends with
+//! the test. One thread that never ends therefore starts all children.
 
 use std::ffi::OsStr;
 use std::io;
@@ -27,7 +27,7 @@ static STARTER: LazyLock<Sender<(Command, Sender<Started>)>> = LazyLock::new(|| 
     jobs
 });
 
-/// A command for `program` that dies with this process, to be started by [`spawn`].
+/// Returns a command for `program` that dies with this process; start it with [`spawn`].
 pub(crate) fn mortal(mut outer: Option<Command>, program: impl AsRef<OsStr>) -> Command {
     let mut command = match outer.take() {
         Some(mut outer) => {
@@ -50,7 +50,7 @@ pub(crate) fn signal(child: &Child, signal: Signal) {
     kill_process(Pid::from_child(child), signal).unwrap();
 }
 
-/// Runs a command to its end; panics with what it said when it fails.
+/// Runs a command to completion; panics with its output if it fails.
 pub(crate) fn run(command: &mut Command) -> String {
     let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
     let said = String::from_utf8_lossy(&output.stderr);

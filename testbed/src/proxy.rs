@@ -1,7 +1,8 @@
-//! A way to a real server on which things go wrong when a test says so.
+//! A proxy in front of a real NATS server that injects faults when a test plans them.
 //!
-//! It reads just enough of the NATS protocol to know the messages of a client and their answers.
-//! The addresses of other members of the cluster are removed: a client would bypass the proxy.
+//! It parses just enough of the NATS protocol to recognize the messages of a client and their
+//! responses. It removes the addresses of other cluster members, because a client would bypass the
+//! proxy.
 
 use std::collections::HashSet;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -14,32 +15,32 @@ use serde_json::Value;
 
 use crate::wait_for;
 
-/// How long a fault may take to happen.
+/// Timeout for a planned fault to happen.
 const HAPPENED: Duration = Duration::from_secs(30);
 
 /// A fault of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// The client is answered this, and the server never sees it.
+    /// The client gets this response, and the server never receives the message.
     Answer(String),
-    /// The client is told that nobody listens, and nobody does.
+    /// The client gets a no-responders status, and the server never receives the message.
     NoResponders,
-    /// The server has it, and its answer gets lost.
+    /// The server receives the message, and its response is lost.
     LoseAnswer,
-    /// The server has it, and the connection ends instead of the answer.
+    /// The server receives the message, and the connection closes instead of the response.
     CutAnswer,
-    /// It gets lost.
+    /// The message is lost.
     Lose,
-    /// The connection ends instead.
+    /// The connection closes instead of the message.
     Cut,
-    /// It arrives later, and everything behind it.
+    /// The message is delayed, with everything after it.
     Delay(Duration),
-    /// The server delivers an event of this subject to a consumer, and the delivery gets lost.
+    /// The server delivers an event of this subject to a consumer, and the delivery is lost.
     LoseDelivery,
 }
 
 impl Fault {
-    /// The answer of a server that stores nothing.
+    /// Returns the response of a server that refuses to store.
     pub fn refusal(err_code: u64, description: &str) -> Fault {
         let error = serde_json::json!({
             "error": { "code": 400, "err_code": err_code, "description": description },
@@ -47,37 +48,38 @@ impl Fault {
         Fault::Answer(error.to_string())
     }
 
-    /// Whether the fault happens only to messages that want an answer.
+    /// Returns whether the fault applies only to messages that expect a response.
     fn is_about_answers(&self) -> bool {
         !matches!(self, Fault::Lose | Fault::Cut | Fault::Delay(_))
     }
 
-    /// Whether the fault happens to deliveries of the server, not to messages of the client.
+    /// Returns whether the fault applies to deliveries of the server instead of messages of the
+    /// client.
     fn is_about_deliveries(&self) -> bool {
         matches!(self, Fault::LoseDelivery)
     }
 }
 
-/// A fault that is to happen.
+/// A planned fault.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// To subjects that begin so.
+    /// Prefix of the affected subjects.
     pub subject: String,
-    /// After so many that it could have happened to.
+    /// Number of matching messages before the first affected one.
     pub after: usize,
-    /// To so many in a row.
+    /// Number of affected messages in a row.
     pub times: usize,
     pub fault: Fault,
 }
 
 impl Plan {
-    /// Once, to the next that it can happen to.
+    /// Plans a fault of the next matching message.
     pub fn next(subject: &str, fault: Fault) -> Plan {
         Plan { subject: subject.to_owned(), after: 0, times: 1, fault }
     }
 }
 
-/// A proxy, for as long as it is not dropped.
+/// A proxy that runs until it is dropped.
 #[derive(Debug)]
 pub struct Proxy {
     address: SocketAddr,
@@ -103,23 +105,28 @@ impl Proxy {
         Proxy { address, shared }
     }
 
-    /// For a client: `nats://127.0.0.1:21000`.
+    /// Returns the client URL: `nats://127.0.0.1:21000`.
     pub fn url(&self) -> String {
         format!("nats://{}", self.address)
     }
 
-    /// Lets a fault happen, behind those that are planned for the same subjects.
+    /// Plans a fault, after those that are planned for the same subjects.
     pub fn plan(&self, plan: Plan) {
         self.shared.plans.lock().unwrap().push(plan);
     }
 
-    /// Waits until everything has happened that was planned.
+    /// Waits until all planned faults have happened.
     pub fn wait_happened(&self) {
         let left = || self.shared.plans.lock().unwrap().clone();
         wait_for(HAPPENED, || format!("{:?}", left()), || left().is_empty().then_some(()));
     }
 
-    /// Ends every connection.
+    /// Cancels the planned faults that have not happened.
+    pub fn cancel_plans(&self) {
+        self.shared.plans.lock().unwrap().clear();
+    }
+
+    /// Closes every connection.
     pub fn cut(&self) {
         self.shared.open.lock().unwrap().drain(..).for_each(|connection| connection.cut());
     }
@@ -129,7 +136,7 @@ impl Drop for Proxy {
     fn drop(&mut self) {
         self.shared.closed.store(true, Ordering::SeqCst);
         self.cut();
-        // Wakes up the thread that waits for clients.
+        // Wakes the thread that waits for clients.
         let _ = TcpStream::connect(self.address);
     }
 }
@@ -140,7 +147,7 @@ impl Shared {
             if self.closed.load(Ordering::SeqCst) {
                 return;
             }
-            // A server that is down takes no connections: the client comes again.
+            // A stopped server accepts no connections: the client retries.
             let Ok(connection) = client.and_then(|client| Connection::new(client, self.server))
             else {
                 continue;
@@ -169,14 +176,14 @@ impl Shared {
         })
     }
 
-    /// Whether the delivery of an event to the client is to get lost.
+    /// Returns whether the delivery of an event to the client is lost.
     fn loses_delivery(&self, subject: &str) -> bool {
         let concerns =
             |plan: &Plan| plan.fault.is_about_deliveries() && subject.starts_with(&plan.subject);
         self.next_fault(concerns).is_some()
     }
 
-    /// Takes the first planned fault that `concerns` something.
+    /// Takes the first planned fault that matches `concerns`.
     fn next_fault(&self, concerns: impl Fn(&Plan) -> bool) -> Option<Fault> {
         let mut plans = self.plans.lock().unwrap();
         let at = plans.iter().position(concerns)?;
@@ -198,11 +205,11 @@ impl Shared {
 struct Connection {
     client: TcpStream,
     server: TcpStream,
-    /// Frames to the client are written one at a time.
+    /// Writes of frames to the client are serialized.
     to_client: Mutex<TcpStream>,
-    /// Subjects that the client listens on, with its numbers for them.
+    /// Subjects to which the client is subscribed, with its subscription ids.
     subscriptions: Mutex<Vec<(String, String)>>,
-    /// Subjects of answers that get lost, and of those that end the connection.
+    /// Reply subjects whose responses are lost, and those that close the connection.
     lost: Mutex<HashSet<String>>,
     cutting: Mutex<HashSet<String>>,
 }
@@ -223,7 +230,7 @@ impl Connection {
     }
 
     fn cut(&self) {
-        // It may be over already.
+        // The connection may already be closed.
         let _ = self.client.shutdown(Shutdown::Both);
         let _ = self.server.shutdown(Shutdown::Both);
     }
@@ -258,7 +265,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Lets a fault happen; returns whether the server gets the message.
+    /// Applies a fault; returns whether the server receives the message.
     fn suffer(&self, fault: &Fault, reply: Option<&str>) -> io::Result<bool> {
         let reply = reply.unwrap_or_default();
         match fault {
@@ -313,7 +320,7 @@ impl Connection {
         self.to_client.lock().unwrap().write_all(bytes)
     }
 
-    /// The client's number for the subject of an answer.
+    /// Returns the client's subscription id for a reply subject.
     fn number_of(&self, reply: &str) -> String {
         let subscriptions = self.subscriptions.lock().unwrap();
         let listens = |(subject, _): &&(String, String)| {

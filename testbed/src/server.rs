@@ -16,35 +16,35 @@ use crate::lease::Lease;
 use crate::network::Netns;
 use crate::{binary, process, wait_for, wire};
 
-/// How long a server may take to answer; a cold start takes a twentieth of a second.
+/// Timeout of a server's start; a cold start takes 50 ms.
 const STARTED: Duration = Duration::from_secs(20);
 
-/// When an acknowledged write is on disk.
+/// Time at which an acknowledged write is on disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Sync {
     /// Before it is acknowledged.
     #[default]
     Always,
-    /// Within two minutes, as the server does if nothing is said.
+    /// Within two minutes, the server's default.
     Default,
 }
 
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     pub sync: Sync,
-    /// Further configuration, as text: `tls { … }`, `accounts { … }`, `max_payload: …`.
+    /// Additional configuration text: `tls { … }`, `accounts { … }`, `max_payload: …`.
     pub extra: String,
-    /// Further lines of the `jetstream` block: `domain: hub`.
+    /// Additional lines of the `jetstream` block: `domain: hub`.
     pub jetstream: String,
-    /// Where the data is, to be used as it is and left behind; otherwise a directory that goes with the
-    /// server.
+    /// Data directory, which is used as it is and kept; the default is a directory that is deleted
+    /// with the server.
     pub store_dir: Option<PathBuf>,
 }
 
-/// A server that was told to stop does so within this.
+/// Timeout for a server to react to a stop signal.
 const STOPPED_WITHIN: std::time::Duration = std::time::Duration::from_secs(2);
 
-/// A running, paused or killed server. Killed and cleared when dropped.
+/// A running, paused or killed server. Killed and removed when dropped.
 #[derive(Debug)]
 pub struct Server {
     name: String,
@@ -70,18 +70,18 @@ impl Ports {
     }
 }
 
-/// What sets one member of a cluster apart from the others.
+/// Properties of one member of a cluster.
 #[derive(Debug)]
 pub(crate) struct Member {
     pub(crate) name: String,
     pub(crate) ports: Ports,
     pub(crate) netns: Option<Netns>,
-    /// The `cluster` block, empty for a server on its own.
+    /// The `cluster` block, empty for a single server.
     pub(crate) cluster: String,
 }
 
 impl Server {
-    /// A server on its own that syncs every write.
+    /// Starts a single server that syncs every write.
     pub fn single() -> Server {
         Server::with(Options::default())
     }
@@ -99,7 +99,7 @@ impl Server {
         server
     }
 
-    /// A server that is not started yet.
+    /// Returns a server that is not started yet.
     pub(crate) fn configured(member: Member, options: Options) -> Server {
         let Member { name, ports, netns, cluster } = member;
         let home = ports.client.directory();
@@ -112,12 +112,12 @@ impl Server {
         server
     }
 
-    /// Replaces the configuration; it holds from the next start on.
+    /// Replaces the configuration, from the next start on.
     pub fn configure(&self, text: &str) {
         fs::write(self.home.join("server.conf"), text).unwrap();
     }
 
-    /// Where the configuration is: what it includes is looked for here.
+    /// Returns the directory of the configuration, to which included paths are relative.
     pub fn home(&self) -> &Path {
         &self.home
     }
@@ -141,7 +141,7 @@ impl Server {
         &self.name
     }
 
-    /// For a client: `nats://127.0.0.1:21000`.
+    /// Returns the client URL: `nats://127.0.0.1:21000`.
     pub fn url(&self) -> String {
         format!("nats://{}", self.client_address())
     }
@@ -158,7 +158,7 @@ impl Server {
         SocketAddr::new(self.address, self.ports.monitor.number)
     }
 
-    /// Where other nodes of a cluster find this one.
+    /// Returns the address for other nodes of a cluster.
     pub fn route_address(&self) -> SocketAddr {
         SocketAddr::new(self.address, self.ports.route.number)
     }
@@ -167,12 +167,12 @@ impl Server {
         &self.store_dir
     }
 
-    /// The namespace that the server runs in, if it has one of its own.
+    /// Returns the namespace of the server, if it has its own.
     pub fn netns(&self) -> Option<&Netns> {
         self.netns.as_ref()
     }
 
-    /// The process of the server itself. Panics when it was killed.
+    /// Returns the pid of the server. Panics if it was killed.
     pub fn pid(&self) -> u32 {
         self.child.lock().unwrap().as_ref().expect("the server runs").id()
     }
@@ -185,17 +185,18 @@ impl Server {
             .is_some_and(|child| matches!(child.try_wait(), Ok(None)))
     }
 
-    /// Runs and is not paused.
+    /// Returns whether the server runs and is not paused.
     pub fn is_awake(&self) -> bool {
         self.is_running() && !self.paused.load(Ordering::Relaxed)
     }
 
-    /// Everything that the server has said since it was first started.
+    /// Returns everything that the server has logged since its first start.
     pub fn log(&self) -> String {
         fs::read_to_string(self.home.join("log")).unwrap_or_default()
     }
 
-    /// A page of the monitoring port, `None` unless it answers with 200: `/jsz?streams=true`.
+    /// Returns a page of the monitoring port, such as `/jsz?streams=true`; `None` unless its status
+    /// is 200.
     pub fn monitor(&self, path: &str) -> Option<Value> {
         match wire::page(self.monitor_address(), path) {
             Ok((200, page)) => Some(page),
@@ -203,12 +204,12 @@ impl Server {
         }
     }
 
-    /// Sends one request, such as `$JS.API.INFO`, and waits for its answer.
+    /// Sends one request, such as `$JS.API.INFO`, and waits for its response.
     pub fn request(&self, subject: &str, body: &str) -> std::io::Result<Value> {
         wire::request(self.client_address(), subject, body)
     }
 
-    /// Ends the server at once, as a crash of the process would.
+    /// Kills the server at once, like a crash of the process.
     pub fn kill9(&self) {
         self.end(Signal::KILL);
     }
@@ -218,18 +219,18 @@ impl Server {
         self.end(Signal::TERM);
     }
 
-    /// Freezes the server: its connections stay open, and nothing answers.
+    /// Freezes the server: its connections stay open, and it does not respond.
     pub fn stop_signal(&self) {
         self.signal(Signal::STOP);
         self.paused.store(true, Ordering::Relaxed);
-        // The signal is on its way when the call returns: threads that run stop a little later.
+        // The call returns before the signal has taken effect: running threads stop a little later.
         let begun = std::time::Instant::now();
         while !self.is_stopped() && begun.elapsed() < STOPPED_WITHIN {
             std::thread::sleep(std::time::Duration::from_millis(1));
         }
     }
 
-    /// Whether every thread of it stands still.
+    /// Returns whether every thread of the server is stopped.
     fn is_stopped(&self) -> bool {
         let child = self.child.lock().unwrap();
         let id = child.as_ref().expect("the server runs").id();
@@ -240,21 +241,21 @@ impl Server {
         })
     }
 
-    /// Lets a frozen server go on.
+    /// Continues a frozen server.
     pub fn cont(&self) {
         self.signal(Signal::CONT);
         self.paused.store(false, Ordering::Relaxed);
     }
 
-    /// Starts the server again with the same ports and data, killing it first if it runs, and waits until
-    /// it takes clients.
+    /// Restarts the server with the same ports and data, killing it first if it runs, and waits
+    /// until it accepts clients.
     pub fn restart(&self) {
         self.kill9();
         self.start();
         self.wait_started();
     }
 
-    /// Deletes the data of a server that does not run.
+    /// Deletes the data of a stopped server.
     pub fn wipe(&self) {
         assert!(!self.is_running(), "{} runs: kill it before its data is wiped", self.name);
         let _ = fs::remove_dir_all(self.data());
@@ -264,7 +265,7 @@ impl Server {
         self.data().exists()
     }
 
-    /// The one directory that the server makes in its `store_dir`.
+    /// Returns the only directory that the server creates in its `store_dir`.
     fn data(&self) -> PathBuf {
         self.store_dir.join("jetstream")
     }
@@ -279,8 +280,8 @@ impl Server {
         self.paused.store(false, Ordering::Relaxed);
     }
 
-    /// Waits until JetStream is up and clients are taken. A member of a cluster may not have found the
-    /// others yet.
+    /// Waits until JetStream is up and the server accepts clients. A member of a cluster may not
+    /// have found the others yet.
     pub(crate) fn wait_started(&self) {
         wait_for(
             STARTED,

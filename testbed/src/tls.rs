@@ -1,4 +1,4 @@
-//! TLS in front of a server on loopback, with certificates of an authority that nobody knows.
+//! TLS in front of a server on loopback, with certificates of an unknown authority.
 
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -10,10 +10,10 @@ use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use rustls::pki_types::PrivateKeyDer;
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
-/// The longest request.
+/// Maximum length of a request.
 const REQUEST_MAX: usize = 64 * 1024 * 1024;
 
-/// An authority of one's own.
+/// A private certificate authority.
 pub struct PrivateAuthority {
     name: String,
     pem: String,
@@ -56,7 +56,8 @@ impl PrivateAuthority {
     }
 }
 
-/// TLS for `host` in front of a server that ends a connection after one answer. It ends when it is dropped.
+/// TLS for `host` in front of a server that closes a connection after one response. Stopped when
+/// dropped.
 #[derive(Debug)]
 pub struct TlsFront {
     address: SocketAddr,
@@ -76,7 +77,7 @@ impl TlsFront {
                     return;
                 }
                 let config = Arc::clone(&config);
-                // A client that refuses the certificate breaks off.
+                // A client that refuses the certificate closes the connection.
                 std::thread::spawn(move || drop(relay(config, stream, server)));
             }
         });
@@ -91,12 +92,12 @@ impl TlsFront {
 impl Drop for TlsFront {
     fn drop(&mut self) {
         self.is_over.store(true, Ordering::SeqCst);
-        // So that the listener looks.
+        // Wakes the listener.
         let _ = TcpStream::connect(self.address);
     }
 }
 
-/// One request, one answer.
+/// Relays one request and its response.
 fn relay(config: Arc<ServerConfig>, stream: TcpStream, server: SocketAddr) -> io::Result<()> {
     let connection = ServerConnection::new(config).map_err(io::Error::other)?;
     let mut client = StreamOwned::new(connection, stream);
@@ -110,7 +111,7 @@ fn relay(config: Arc<ServerConfig>, stream: TcpStream, server: SocketAddr) -> io
     client.flush()
 }
 
-/// A request whose length is told in its head.
+/// Reads a request whose length is in its header.
 fn read_request(client: &mut impl Read) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let mut part = [0; 16 * 1024];

@@ -1,6 +1,6 @@
-//! The size of a text as models count it.
+//! The size of a text in tokens.
 
-/// The tokens of a text.
+/// Returns the number of tokens of a text.
 pub fn count(text: &str) -> usize {
     tiktoken_rs::o200k_base().unwrap().encode_ordinary(text).len()
 }

@@ -1,4 +1,4 @@
-//! One request over the NATS protocol, and the monitoring pages: enough to ask a server how it is
+//! Single requests over the NATS protocol, and the monitoring pages: enough to query a server
 //! without a client library.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -9,12 +9,12 @@ use serde_json::Value;
 
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// What the server says of itself to whoever connects.
+/// Returns the INFO message that the server sends to a new client.
 pub fn info(address: SocketAddr) -> io::Result<Value> {
     hello(&mut connect(address)?)
 }
 
-/// Sends `body` to `subject` and waits for the answer, as JSON.
+/// Sends `body` to `subject` and returns the response as JSON.
 pub fn request(address: SocketAddr, subject: &str, body: &str) -> io::Result<Value> {
     let mut stream = connect(address)?;
     hello(&mut stream)?;
@@ -41,7 +41,7 @@ pub fn request(address: SocketAddr, subject: &str, body: &str) -> io::Result<Val
     }
 }
 
-/// A page of the monitoring port: its status and its JSON.
+/// Returns a page of the monitoring port: its status and its JSON.
 pub fn page(address: SocketAddr, path: &str) -> io::Result<(u16, Value)> {
     let mut stream = connect(address)?;
     write!(stream.get_mut(), "GET {path} HTTP/1.0\r\n\r\n")?;

@@ -1,4 +1,4 @@
-//! The forge serves other processes, and remembers what they asked.
+//! Tests that the forge serves other processes and records their requests.
 #![expect(clippy::unwrap_used, reason = "a test")]
 
 use std::io::{BufRead, BufReader, Read, Write};
@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
 
-/// Killed with the test.
+/// A forge process, killed with the test.
 struct Forge(Child);
 
 impl Drop for Forge {
@@ -50,7 +50,7 @@ fn it_prints_where_it_is_and_keeps_a_record() {
     std::fs::remove_dir_all(&repository).unwrap();
 }
 
-/// The path of a request, its status, and whether there is such a thing.
+/// Returns the path of a request, its status, and whether its route exists.
 fn told(row: &Value) -> (&str, u64, bool) {
     let path = row["path"].as_str().unwrap();
     (path, row["status"].as_u64().unwrap(), row["route"].is_string())

@@ -1,4 +1,4 @@
-//! The testbed does what tests rely on: servers keep their data, elect, and find each other again.
+//! Tests of the testbed itself: servers keep their data, elect a leader, and reconnect.
 #![expect(clippy::unwrap_used, reason = "a test")]
 
 use std::net::SocketAddr;
@@ -17,7 +17,7 @@ fn create(server: &Server, stream: &str, replicas: usize) {
     assert_eq!(answer["error"], serde_json::Value::Null, "{answer}");
 }
 
-/// Appends one message and says its sequence, `None` while there is no leader.
+/// Appends one message and returns its sequence; `None` while there is no leader.
 fn append(server: &Server, stream: &str) -> Option<u64> {
     server.request(&format!("{stream}.a"), "{}").ok()?["seq"].as_u64()
 }
@@ -101,7 +101,7 @@ fn a_parted_node_comes_back() {
     let (parted, other) = ((leader + 1) % 3, (leader + 2) % 3);
     cluster.partition(&[parted]);
     assert!(wait_for(LIMIT, || cluster.logs(), || append(cluster.node(other), "S")) > 0);
-    // Reachable from here, and alone.
+    // The node is reachable from this process, but not from the other nodes.
     let route = cluster.node(leader).client_address();
     let inside = cluster.node(parted).netns().unwrap();
     let reach = |address: SocketAddr| {
@@ -117,7 +117,7 @@ fn a_parted_node_comes_back() {
     assert!(start.elapsed() < LIMIT);
 }
 
-/// Appends to a server of its own, cuts its power and says how many of the appends are still there.
+/// Appends to a new server, cuts its power and returns the number of surviving messages.
 fn survivors(sync: Sync, appends: u64) -> u64 {
     let disk = Disk::new();
     let store_dir = Some(disk.path().to_owned());
@@ -152,7 +152,7 @@ fn a_cluster_that_lost_power_has_what_was_synced() {
         ..ClusterOptions::default()
     });
     create(cluster.node(0), "S", 3);
-    // A stream takes messages when its copies have agreed on who leads.
+    // A stream accepts messages once its replicas have elected a leader.
     cluster.wait_leader_of("S", None);
     (1..=50).for_each(|seq| assert_eq!(append(cluster.node(0), "S"), Some(seq)));
     cut_power(cluster.nodes(), &disks);

@@ -1,5 +1,5 @@
-//! `bench-fleet [--quick]`: a command on a shared store against the same on a local one, and how long a
-//! new machine takes to have its view of a long log.
+//! `bench-fleet [--quick]`: compares a command on a shared store with the same command on a local
+//! store, and measures how long a new machine needs to build its view of a long log.
 #![expect(clippy::print_stdout, clippy::unwrap_used, reason = "a measuring tool")]
 
 use std::path::{Path, PathBuf};
@@ -26,7 +26,7 @@ fn main() {
     new_machine(&access, if quick { 20_000 } else { 1_000_000 });
 }
 
-/// A dispatcher that ends with the measurement.
+/// A dispatcher process that is killed when the measurement ends.
 struct Resident(Child);
 
 impl Drop for Resident {
@@ -50,9 +50,11 @@ fn commands(access: &NatsOptions, rounds: usize) {
     let home = tempfile::tempdir().unwrap();
     let config = home.path().join(".config/hookloop");
     std::fs::create_dir_all(&config).unwrap();
-    let monitors = serde_json::to_string(&access.access.monitors).unwrap();
-    let text =
-        format!("version: 1\nstores:\n  \"{}\": {{monitors: {monitors}}}\n", access.access.urls);
+    let monitors = serde_json::to_string(&access.access.monitoring_urls).unwrap();
+    let text = format!(
+        "version: 1\nstores:\n  \"{}\": {{monitoring_urls: {monitors}}}\n",
+        access.access.urls
+    );
     std::fs::write(config.join("config.yaml"), text).unwrap();
     let warm_ups = rounds / 10 + 1;
     let projects = ["local", "shared"].map(|name| home.path().join(name));
@@ -71,7 +73,7 @@ fn commands(access: &NatsOptions, rounds: usize) {
         }
     }
     let stay = Command::new(hookloop())
-        .args(["dispatch", "--stay"])
+        .args(["dispatch", "--daemon"])
         .current_dir(&projects[1])
         .env("HOME", home.path())
         .stdout(std::process::Stdio::null())
@@ -102,7 +104,7 @@ fn commands(access: &NatsOptions, rounds: usize) {
     );
 }
 
-/// The median of an append, in milliseconds.
+/// Returns the median duration of an append, in milliseconds.
 fn append(access: &NatsOptions, count: usize) -> f64 {
     let log = JetStreamLog::connect(access, &"bench-one".parse().unwrap()).unwrap();
     log.prepare().unwrap();
@@ -115,7 +117,7 @@ fn append(access: &NatsOptions, count: usize) -> f64 {
     sample.median()
 }
 
-/// A log of tasks that were created, started and completed, and views made of it.
+/// Writes a log of created, started and completed tasks, and builds views from it.
 fn new_machine(access: &NatsOptions, events: usize) {
     let name = "bench-long".parse().unwrap();
     let log = JetStreamLog::connect(access, &name).unwrap();

@@ -1,6 +1,6 @@
-//! `bench-nats [--quick] [--single] [NAME]…`: what JetStream does at best and what the
-//! product does on it, side by side, in a cluster of three or on a
-//! server of its own that syncs every write. A name picks the rows that contain it.
+//! `bench-nats [--quick] [--single] [NAME]…`: compares bare JetStream with the product on
+//! JetStream, either in a cluster of three servers or on a single server that syncs every write. A
+//! name selects the rows that contain it.
 #![expect(clippy::print_stdout, clippy::expect_used, reason = "a measuring tool")]
 
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! `bench-scale [--quick] [NAME]…`: what more of something costs a server. Names: subjects, ids, streams,
-//! followers, shards.
+//! `bench-scale [--quick] [NAME]…`: measures how the cost of a server grows with its load. Names:
+//! subjects, ids, streams, followers, shards.
 #![expect(clippy::print_stdout, reason = "a measuring tool")]
 
 use hookloop_bench::figures::table;

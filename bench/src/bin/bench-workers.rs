@@ -1,5 +1,5 @@
-//! `bench-workers [--quick] [single] [cluster] [fleet]`: light workers by the thousand on real servers, idle and busy,
-//! and the deliveries of the fleet's log to each of them.
+//! `bench-workers [--quick] [single] [cluster] [fleet]`: runs thousands of light workers on real
+//! servers, idle and busy, and counts the events of the fleet's log that each of them receives.
 #![expect(clippy::print_stdout, clippy::unwrap_used, reason = "a measuring tool")]
 
 use std::collections::HashMap;
@@ -19,7 +19,7 @@ use hookloop_store::log::EventLog;
 use hookloop_store::store::Store;
 use hookloop_testbed::{Cluster, Server, poll};
 
-/// How much of everything.
+/// Size of each measurement.
 #[derive(Clone, Copy, Debug)]
 struct Sizes {
     workers: [usize; 4],
@@ -28,10 +28,10 @@ struct Sizes {
     window: Duration,
     hold: Duration,
     picked_up: usize,
-    /// Tasks for each second of work without a hold.
+    /// Tasks per second of work, for tasks that are completed at once.
     a_second: usize,
     fleet_events: usize,
-    /// Workers of the fleet whose log is counted.
+    /// Numbers of workers for which deliveries of the fleet's log are counted.
     fleets: [usize; 2],
 }
 
@@ -59,12 +59,12 @@ const QUICK: Sizes = Sizes {
     fleets: [4, 8],
 };
 
-/// Events that the sessions of a worker leave in the fleet's log for each task.
+/// Events that the sessions of a worker write to the fleet's log for each task.
 const LEDGER_EVENTS: usize = 8;
 const BATCH: usize = 1_000;
-/// Without an event for so long, all followers have all of them.
+/// Time without a new event after which all followers count as caught up.
 const QUIET: Duration = Duration::from_secs(1);
-/// How long a task may wait for somebody, and an event for all of them.
+/// Timeout for a task to be claimed, and for an event to reach all workers.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 fn main() {
@@ -90,7 +90,8 @@ fn main() {
     }
 }
 
-/// How many events of the fleet's log reach each worker, when every worker does one task and a few directives come.
+/// Counts the events of the fleet's log that reach each worker when every worker runs one task and
+/// a few directives are set.
 fn count_deliveries(count: usize, sizes: Sizes) -> Vec<String> {
     let server = Server::single();
     let access = NatsOptions::at(server.url(), vec![server.monitor_url()]);
@@ -139,7 +140,7 @@ fn measure(nodes: &[Server], sizes: Sizes) {
     busy(nodes, &workers, &yard, sizes);
 }
 
-/// The projects, and somebody who adds tasks.
+/// The projects, with a writer that adds tasks.
 struct Yard {
     names: Vec<ProjectName>,
     logs: Vec<JetStreamLog>,
@@ -168,7 +169,7 @@ impl Yard {
         task
     }
 
-    /// Adds so many tasks, as many to each project.
+    /// Adds `tasks` tasks, spread evenly over the projects.
     fn fill(&self, tasks: usize) {
         for log in &self.logs {
             let mut left = tasks.div_ceil(self.logs.len());
@@ -259,7 +260,7 @@ fn asked_row(what: String, workers: &Workers, before: [u64; 8], used: &Used) -> 
     std::iter::once(what).chain(rates).collect()
 }
 
-/// What one event costs that all workers follow.
+/// Measures the cost of one event that all workers follow.
 fn news(nodes: &[Server], workers: &Workers, yard: &Yard, sizes: Sizes) {
     let (before, gauge) = (workers.floor().asked.now()[2], Gauge::start(nodes));
     std::thread::sleep(sizes.window / 2);
@@ -285,7 +286,8 @@ fn news(nodes: &[Server], workers: &Workers, yard: &Yard, sizes: Sizes) {
     );
 }
 
-/// From a task's append to the end of its claim, by workers that have nothing else to do.
+/// Measures the time from a task's append to the end of its claim, with workers that are otherwise
+/// idle.
 fn pick_up(workers: &Workers, yard: &Yard, sizes: Sizes) {
     let floor = workers.floor();
     floor.take_claims();
@@ -306,7 +308,7 @@ fn pick_up(workers: &Workers, yard: &Yard, sizes: Sizes) {
     );
 }
 
-/// Every worker has a task, and keeps it: as it is with agents, whose tasks last minutes.
+/// Every worker claims a task and keeps it, as with agents, whose tasks last minutes.
 fn hold_on(nodes: &[Server], workers: &Workers, yard: &Yard, sizes: Sizes) -> (Used, [u64; 8]) {
     let floor = workers.floor();
     yard.fill(workers.len());
@@ -325,7 +327,7 @@ fn hold_on(nodes: &[Server], workers: &Workers, yard: &Yard, sizes: Sizes) -> (U
     (gauge.read(), before)
 }
 
-/// Waits until all views have what there is, and nobody asks for more.
+/// Waits until all views have caught up and no worker reads more events.
 fn calm(workers: &Workers) {
     let delivered = || workers.floor().asked.now()[2];
     let mut before = delivered();
@@ -381,7 +383,7 @@ fn busy(nodes: &[Server], workers: &Workers, yard: &Yard, sizes: Sizes) {
         ]);
         rows.push(row(what.clone(), &used));
         asked.push(asked_row(what, workers, before, &used));
-        // Those who still have one end it.
+        // Workers that still have a task complete it.
         std::thread::sleep(hold + sizes.settle);
     }
     let (used, before) = hold_on(nodes, workers, yard, sizes);

@@ -1,6 +1,7 @@
-//! `bench [--quick] [in-process|processes|hooks|loops|tools|size]…`: prints the tables of docs/benchmarks.md.
+//! `bench [--quick] [in-process|processes|hooks|loops|tools|size]…`: prints the tables of
+//! docs/benchmarks.md.
 //!
-//! Expects `hookloop` and `floor` beside itself, built with the same profile.
+//! Requires `hookloop` and `floor` in its own directory, built with the same profile.
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a measuring tool")]
 
 use std::fmt::Write as _;
@@ -59,7 +60,7 @@ fn main() {
     }
 }
 
-/// A project over `store`, with `tasks` as JSON lines already in it.
+/// Creates a project on `store` that contains `tasks`, given as JSON lines.
 fn project(store: Store, tasks: &str) -> Project {
     let project = Project::new(store, EffectiveConfig::default(), "bench");
     let input = std::io::Cursor::new(tasks.as_bytes());
@@ -67,7 +68,7 @@ fn project(store: Store, tasks: &str) -> Project {
     project
 }
 
-/// `n` tasks named t1, t2, …; each depends on those that `needs` names.
+/// Returns `n` tasks named t1, t2, … as JSON lines; `needs` names the dependencies of each task.
 fn lines(n: i64, labels: &str, needs: impl Fn(i64) -> Vec<i64>) -> String {
     let mut text = String::new();
     for id in 1..=n {
@@ -83,7 +84,7 @@ fn lines(n: i64, labels: &str, needs: impl Fn(i64) -> Vec<i64>) -> String {
     text
 }
 
-/// What a task depends on.
+/// Returns the numbers of the tasks on which a task depends.
 type Needs = fn(i64) -> Vec<i64>;
 
 fn pairs(id: i64) -> Vec<i64> {
@@ -101,7 +102,8 @@ fn complete(project: &Project, id: i64) {
     project.execute(&Command::CompleteTask { id, outcome, fence: Fence::None }).unwrap();
 }
 
-/// Completing a task in this process against the bare transaction, alternately, same fsync.
+/// Compares completing a task in this process with the bare transaction, alternately and with the
+/// same fsync.
 fn in_process(rounds: usize) {
     println!("### In one process\n");
     let dir = tempfile::tempdir().unwrap();
@@ -144,7 +146,7 @@ fn in_process(rounds: usize) {
     table(&["transaction", "p50", "p99", "against bare"], &rows);
 }
 
-/// Many threads that add tasks: commits are shared.
+/// Measures many threads that add tasks and share commits.
 fn group_commit(per_thread: usize) {
     println!("### Writers in one process\n");
     let mut rows = Vec::new();
@@ -178,7 +180,7 @@ fn add(project: &Project, n: usize) {
     project.execute(&Command::AddTask { id, spec, depends_on: vec![] }).unwrap();
 }
 
-/// Operations as processes against the floor, at several sizes.
+/// Compares operations as processes with the floor program, at several sizes.
 fn processes(sizes: &[i64], rounds: usize) {
     println!("### As processes\n");
     let dir = tempfile::tempdir().unwrap();
@@ -218,7 +220,7 @@ fn processes(sizes: &[i64], rounds: usize) {
     println!("`hookloop --version`: {} of processor time.\n", ms(cost.cpu.median()));
 }
 
-/// Import of `n` tasks with three dependencies each, and what operations cost then.
+/// Imports `n` tasks with three dependencies each, then measures the cost of operations.
 fn size(n: i64) {
     println!("### Size\n");
     let dir = tempfile::tempdir().unwrap();
@@ -251,7 +253,8 @@ fn size(n: i64) {
     flatness(n, dir.path());
 }
 
-/// `complete` with three dependents and `ready`, in a small and in a large project, alternately.
+/// Measures `complete` with three dependents and `ready`, alternately in a small and a large
+/// project.
 fn flatness(n: i64, dir: &Path) {
     const ROUNDS: i64 = 300;
     let small_n = 100;
@@ -295,7 +298,8 @@ fn flatness(n: i64, dir: &Path) {
     );
 }
 
-/// A chain and a star of `n` tasks: nothing recurses.
+/// Measures a chain and a star of `n` tasks, which would overflow the stack if an operation
+/// recursed.
 fn shapes(n: i64) {
     println!("### Shapes\n");
     let hookloop = beside("hookloop");
@@ -313,8 +317,8 @@ fn shapes(n: i64) {
         let import = time("task import in.jsonl");
         let first = time("task complete t1");
         let edge = match name {
-            "chain" => format!("task depend t{n} --on t{}", n / 2),
-            _ => format!("task depend t{n} --on t{}", n - 1),
+            "chain" => format!("task dep add t{n} --on t{}", n / 2),
+            _ => format!("task dep add t{n} --on t{}", n - 1),
         };
         rows.push(vec![format!("{name} of {n}"), import, first, time(&edge)]);
     }

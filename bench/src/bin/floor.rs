@@ -1,4 +1,4 @@
-//! The smallest task program: one process per operation, as a command line would be used.
+//! The smallest task program: one process per operation, like a command line.
 //!
 //! `floor DB seed N | create GOAL | close ID | ready`; `floor echo` sends each line back
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a measuring tool")]
@@ -16,7 +16,7 @@ fn main() {
     let [_, path, operation, value @ ..] = args.as_slice() else { return };
     let mut bare = Bare::open(Path::new(path));
     match (operation.as_str(), value) {
-        // Pairs: every even task waits for the odd one before it.
+        // Pairs: every even task depends on the odd task before it.
         ("seed", [n]) => {
             let needs = |id: i64| if id % 2 == 0 { vec![id - 1] } else { vec![] };
             bare.seed(n.parse().unwrap(), needs);

@@ -1,8 +1,8 @@
-//! `meter PROGRAM ARGS…`: runs a program and prints its wall time and processor time in nanoseconds,
-//! and the most memory it held, in KiB.
+//! `meter PROGRAM ARGS…`: runs a program and prints its wall time and processor time in
+//! nanoseconds, and its peak memory in KiB.
 //!
-//! A process of its own because it is small: what a child is said to have held at most is never less
-//! than what its parent held when it started it.
+//! This is a separate, small process because the kernel never reports a child's peak memory as less
+//! than the memory of its parent at the time of the fork.
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a measuring tool")]
 
 use std::process::{Command, Stdio};

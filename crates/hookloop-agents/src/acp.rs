@@ -74,7 +74,7 @@ pub(crate) struct AcpSettings {
     pub named: Vec<String>,
     pub permissions: AgentPermissions,
     /// Kinds of tools that are allowed beside the permissions, such as `execute`.
-    pub allow: Vec<String>,
+    pub allowed_tools: Vec<String>,
     /// The agent's mode, by its id.
     pub mode: Option<String>,
     /// The agent's model, by its id.
@@ -99,7 +99,7 @@ impl From<&AgentSettings> for AcpSettings {
             env: asking.chain(settings.env.iter().cloned()).collect(),
             named: settings.named.clone(),
             permissions: settings.permissions,
-            allow: settings.allow.clone(),
+            allowed_tools: settings.allowed_tools.clone(),
             mode: mode.map(str::to_owned),
             model: settings.model.clone(),
         }
@@ -336,7 +336,7 @@ impl AcpTurn<'_> {
             ConversationEvent::Asked(asked, responder) => {
                 let guard = PermissionRules {
                     permissions: self.settings.permissions,
-                    allow: &self.settings.allow,
+                    allowed_tools: &self.settings.allowed_tools,
                     root: self.runner.root(),
                 };
                 let outcome = account.decide(*asked, &guard, updates);

@@ -66,7 +66,7 @@ impl ClaudeAgent {
         if let Some(model) = &self.settings.model {
             add(&["--model", model]);
         }
-        let mut allowed = self.settings.allow.clone();
+        let mut allowed = self.settings.allowed_tools.clone();
         if let Some(tools) = order.tools {
             add(&["--mcp-config", &tools.json().to_string()]);
             allowed.push(format!("mcp__{SERVER}"));

@@ -1,4 +1,4 @@
-//! The commands that an agent may run: by its permissions, and by the rules that `allow` adds.
+//! The commands that an agent may run: by its permissions, and by the rules that `allowed_tools` adds.
 
 use std::fmt;
 
@@ -29,15 +29,17 @@ pub enum CommandAccess {
 impl CommandAccess {
     /// Returns the commands that an agent may run; `None` for a program whose rules hookloop does not know.
     pub fn of(settings: &AgentSettings) -> Option<CommandAccess> {
-        let AgentSettings { dialect, permissions, allow, .. } = settings;
+        let AgentSettings { dialect, permissions, allowed_tools, .. } = settings;
         let access = match (dialect.command_rules(), permissions) {
             (CommandRules::Unknown, _) => return None,
             (_, AgentPermissions::Full) => CommandAccess::All,
             (CommandRules::OwnSandbox, permissions) => {
                 CommandAccess::Sandboxed { may_write: *permissions == AgentPermissions::Edit }
             }
-            (CommandRules::ToolRules, _) => of_rules(allow),
-            (CommandRules::ToolKinds, _) if allow.iter().any(|kind| kind == ACP_EXECUTE) => {
+            (CommandRules::ToolRules, _) => of_rules(allowed_tools),
+            (CommandRules::ToolKinds, _)
+                if allowed_tools.iter().any(|kind| kind == ACP_EXECUTE) =>
+            {
                 CommandAccess::All
             }
             (CommandRules::ToolKinds, _) => CommandAccess::None,
@@ -48,8 +50,8 @@ impl CommandAccess {
 
 /// Reads the rules of Claude Code: `Bash` allows every command, `Bash(npm test)` this one, `Bash(npm test:*)` those
 /// with this prefix.
-fn of_rules(allow: &[String]) -> CommandAccess {
-    if allow.iter().any(|rule| matches!(rule.as_str(), BASH | "Bash(*)" | "Bash(:*)")) {
+fn of_rules(allowed_tools: &[String]) -> CommandAccess {
+    if allowed_tools.iter().any(|rule| matches!(rule.as_str(), BASH | "Bash(*)" | "Bash(:*)")) {
         return CommandAccess::All;
     }
     let command = |rule: &String| {
@@ -59,7 +61,7 @@ fn of_rules(allow: &[String]) -> CommandAccess {
             None => inner.to_owned(),
         })
     };
-    let commands: Vec<String> = allow.iter().filter_map(command).collect();
+    let commands: Vec<String> = allowed_tools.iter().filter_map(command).collect();
     if commands.is_empty() { CommandAccess::None } else { CommandAccess::Some(commands) }
 }
 
@@ -125,10 +127,14 @@ impl fmt::Display for CommandAccess {
 mod tests {
     use super::*;
 
-    fn access(name: &str, permissions: AgentPermissions, allow: &[&str]) -> Option<CommandAccess> {
-        let allow = allow.iter().map(ToString::to_string).collect();
+    fn access(
+        name: &str,
+        permissions: AgentPermissions,
+        allowed_tools: &[&str],
+    ) -> Option<CommandAccess> {
+        let allowed_tools = allowed_tools.iter().map(ToString::to_string).collect();
         let settings = AgentSettings::of_name(name).unwrap();
-        CommandAccess::of(&AgentSettings { permissions, allow, ..settings })
+        CommandAccess::of(&AgentSettings { permissions, allowed_tools, ..settings })
     }
 
     #[test]

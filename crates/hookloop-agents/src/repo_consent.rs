@@ -254,7 +254,7 @@ fn defined(root: &Path, settings: &AgentSettings) -> Result<Option<HookDefinitio
     let is_tame = settings.args.is_empty()
         && settings.env.is_empty()
         && settings.named.is_empty()
-        && settings.allow.is_empty()
+        && settings.allowed_tools.is_empty()
         && settings.permissions <= AgentPermissions::default()
         && settings.known().is_some_and(|known| {
             // No other program may use the name of a known agent.
@@ -274,12 +274,15 @@ fn defined(root: &Path, settings: &AgentSettings) -> Result<Option<HookDefinitio
     let env = settings.env.iter().map(|(name, value)| (name.clone(), Some(value.clone())));
     let env = env.chain(settings.named.iter().map(|name| (name.clone(), None)));
     let options = [
-        ("kind", settings.base.map(str::to_owned)),
+        ("type", settings.base.map(str::to_owned)),
         ("model", settings.model.clone()),
         ("permissions", Some(settings.permissions.name().to_owned())),
         // As lists, so that the boundaries between items count.
         ("args", (!settings.args.is_empty()).then(|| json!(settings.args).to_string())),
-        ("allow", (!settings.allow.is_empty()).then(|| json!(settings.allow).to_string())),
+        (
+            "allowed_tools",
+            (!settings.allowed_tools.is_empty()).then(|| json!(settings.allowed_tools).to_string()),
+        ),
     ];
     let options = options.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
     Ok(Some(HookDefinition {

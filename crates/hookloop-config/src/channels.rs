@@ -15,8 +15,8 @@ pub struct NotificationChannel {
     pub mode: SendMode,
     /// Names or directories of projects; empty for all.
     pub projects: Vec<String>,
-    /// Kinds of problems; empty for all.
-    pub kinds: Vec<ProblemKind>,
+    /// Types of problems; empty for all.
+    pub types: Vec<ProblemKind>,
 }
 
 #[derive(Clone, Debug, PartialEq)]

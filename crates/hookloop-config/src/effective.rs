@@ -52,7 +52,7 @@ impl EffectiveConfig {
 /// Priority aging, and limits of work in progress.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SchedulingRules {
-    pub ageing: PriorityAging,
+    pub priority_aging: PriorityAging,
     pub slots: WipLimits,
 }
 
@@ -62,7 +62,7 @@ pub struct SessionRules {
     pub stop_when: Vec<StopWhen>,
     pub at_retry_limit: AtRetryLimit,
     /// A file with the template for prompts.
-    pub prompt: Option<String>,
+    pub prompt_template: Option<String>,
     /// The default agent.
     pub agent: Option<String>,
     pub fallback: Option<AgentFallback>,
@@ -74,7 +74,7 @@ impl Default for SessionRules {
         SessionRules {
             stop_when: vec![StopWhen::Default],
             at_retry_limit: AtRetryLimit::default(),
-            prompt: None,
+            prompt_template: None,
             agent: None,
             fallback: None,
             conversation: ConversationPolicy::default(),
@@ -172,7 +172,7 @@ impl MissingAgent {
     pub fn remedy(&self) -> String {
         let MissingAgent { task_type, role, agent } = self;
         format!(
-            "write `agents: {{{agent}: {{kind: claude}}}}` into hookloop.yaml, or another agent under \
+            "write `agents: {{{agent}: {{type: claude}}}}` into hookloop.yaml, or another agent under \
              `task_types: {{{task_type}: {{agents: {{{role}: […]}}}}}}`"
         )
     }

@@ -3,8 +3,8 @@
 use std::fmt;
 
 use hookloop_core::cascade::CascadeLimits;
-use hookloop_core::purse::Purse;
 use hookloop_core::session;
+use hookloop_core::shared_budget::SharedBudget;
 
 /// The limits of sessions. The user's limits are the upper bound for a project.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -12,7 +12,7 @@ pub struct LimitSettings {
     pub cascade: CascadeLimits,
     pub session: session::SessionLimits,
     /// The budget of all sessions together.
-    pub purse: Purse,
+    pub budget: SharedBudget,
 }
 
 impl LimitSettings {
@@ -20,19 +20,19 @@ impl LimitSettings {
     pub fn boundless() -> LimitSettings {
         let cascade = CascadeLimits { depth: u32::MAX, fan_out: u32::MAX, total: u32::MAX };
         let session = session::SessionLimits {
-            iterations: u32::MAX,
-            duration_ms: u64::MAX,
-            turn_ms: u64::MAX,
-            errors: u32::MAX,
-            hook_retries: u32::MAX,
-            no_progress: u32::MAX,
-            remediations: u32::MAX,
-            continuations: u32::MAX,
-            tokens: u64::MAX,
-            cost_micros: u64::MAX,
-            unpriced_turns: u32::MAX,
+            max_iterations: u32::MAX,
+            max_duration_ms: u64::MAX,
+            turn_timeout_ms: u64::MAX,
+            max_errors: u32::MAX,
+            gate_retries: u32::MAX,
+            max_no_progress: u32::MAX,
+            max_remediations: u32::MAX,
+            max_continuations: u32::MAX,
+            max_tokens: u64::MAX,
+            max_cost_micros: u64::MAX,
+            max_unpriced_turns: u32::MAX,
         };
-        LimitSettings { cascade, session, purse: Purse::default() }
+        LimitSettings { cascade, session, budget: SharedBudget::default() }
     }
 
     /// Returns these limits, each at most that of `ceiling`.
@@ -40,7 +40,7 @@ impl LimitSettings {
         LimitSettings {
             cascade: self.cascade.within(ceiling.cascade),
             session: self.session.within(ceiling.session),
-            purse: self.purse.within(ceiling.purse),
+            budget: self.budget.within(ceiling.budget),
         }
     }
 }
@@ -48,9 +48,9 @@ impl LimitSettings {
 impl fmt::Display for LimitSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}, cascade {}", self.session, self.cascade)?;
-        match self.purse.is_none() {
+        match self.budget.is_none() {
             true => Ok(()),
-            false => write!(f, ", purse {}", self.purse),
+            false => write!(f, ", budget {}", self.budget),
         }
     }
 }

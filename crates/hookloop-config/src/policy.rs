@@ -253,9 +253,9 @@ impl PolicyContent {
                 "nobody can hold the agent `{name}` ({kind}) to `permissions: {permissions}`, and `agents` does not name `{kind}`"
             ));
         }
-        if !settings.args.is_empty() || !settings.allow.is_empty() {
+        if !settings.args.is_empty() || !settings.allowed_tools.is_empty() {
             return forbidden(format!(
-                "`args` and `allow` of the agent `{name}` could let it do more than `permissions: {permissions}`"
+                "`args` and `allowed_tools` of the agent `{name}` could let it do more than `permissions: {permissions}`"
             ));
         }
         Ok(())

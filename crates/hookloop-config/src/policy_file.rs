@@ -27,49 +27,49 @@ use crate::yaml::{ConfigComplaint, ConfigError, check_version, from_yaml, read};
 /// The most entries of a list.
 const LIST_MAX: usize = 1_024;
 
-/// `policy.yaml`: what holds on a machine, whatever its users and their projects say.
+/// `policy.yaml`: rules of a machine, above its users and their projects
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(title = "policy.yaml", inline)]
 pub(crate) struct PolicyDocument {
-    /// The version of this format: 1.
+    /// Version of the file format: 1
     #[schemars(with = "u64", range(min = 1, max = 1))]
     version: Spanned<u64>,
-    /// The only projects that may be worked on: patterns of their real paths, or of the URLs that workers cloned
-    /// them from. All, if none is given.
+    /// Allowed projects: patterns of their real paths, or of the URLs that workers clone them from [default: all]
     #[serde(default)]
     #[schemars(with = "Option<Vec<String>>")]
     repositories: Option<Spanned<Vec<Spanned<String>>>>,
-    /// `trusted` (if it is not given): what repositories bring counts once it was agreed to. `none`: it never does.
+    /// Hooks and agents of repositories: used after a person trusts them (`trusted`), or never (`none`)
+    /// [default: `trusted`]
     repository_hooks: Option<Located<RepositoryHooks>>,
-    /// Digests of repositories' hooks that are agreed to, as `hookloop hooks trust --show` prints them.
+    /// Digests of trusted hooks of repositories, as printed by `hookloop hooks trust --show` [default: none]
     #[serde(default)]
     #[schemars(with = "Vec<String>")]
     trust: Vec<Spanned<String>>,
-    /// Users whose `hookloop hooks trust` on any machine counts here, too: their last agreement in the project's log.
+    /// Users whose last `hookloop hooks trust` in the project's log also counts on this machine [default: none]
     #[serde(default)]
     #[schemars(with = "Vec<String>")]
     trust_from: Vec<Spanned<String>>,
-    /// Gates that run for every task and agent, and that nobody switches off.
+    /// Required gates by hook point, which run for every task and agent and cannot be disabled [default: none]
     #[serde(default)]
     #[schemars(with = "PolicyGates")]
     gates: HooksByPoint,
-    /// The widest that users and projects may have.
+    /// Maximum limits of users and projects
     #[serde(default)]
     limits: LimitEntries,
-    /// The only agents that may be started. All, if none is given.
+    /// Types of the allowed agents [default: all]
     #[serde(default)]
     #[schemars(with = "Option<Vec<String>>")]
     agents: Option<Spanned<Vec<Spanned<String>>>>,
-    /// The most that an agent may do without being asked.
+    /// Maximum permissions of an agent without a prompt: `read`, `edit` or `full` [default: `full`]
     permissions: Option<Located<PermissionsEntry>>,
-    /// `false`: `at_retry_limit: accept` is not honoured.
+    /// Whether `at_retry_limit: accept` is allowed [default: true]
     accept_at_retry_limit: Option<Located<bool>>,
-    /// Where secrets are, by project and name.
+    /// Sources of secrets, by project and name [default: none]
     #[serde(default)]
     #[schemars(with = "BTreeMap<String, BTreeMap<String, SecretEntry>>")]
     secrets: SecretEntries,
-    /// Where traces of sessions go, if anywhere.
+    /// Export of traces of sessions
     telemetry: Option<Located<TelemetryOrder>>,
 }
 
@@ -80,14 +80,17 @@ enum RepositoryHooks {
     None,
 }
 
-/// What the schema has for `gates`.
+/// Required gates by hook point
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields)]
 #[expect(dead_code, reason = "for the schema")]
 #[schemars(rename = "Gates")]
 struct PolicyGates {
+    /// Gates that run when the agent reports completion [default: none]
     stop: Option<Vec<HookForm>>,
+    /// Gates that run before a submission [default: none]
     before_submit: Option<Vec<HookForm>>,
+    /// Gates that run before a merge [default: none]
     before_merge: Option<Vec<HookForm>>,
 }
 

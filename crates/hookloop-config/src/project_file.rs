@@ -134,7 +134,7 @@ fn hooks_of_user(user: &UserConfig) -> Result<HookRegistry, ConfigComplaint> {
 
 /// Removes the parts of the session's settings that come from hooks which the policy ignores.
 fn leave_out_project_hooks(session: &mut SessionRules, hooks: &HookRegistry) {
-    session.prompt = None;
+    session.prompt_template = None;
     session.stop_when.retain(|way| match way {
         StopWhen::Hook(name) => hooks.get(name).is_some(),
         _ => true,
@@ -160,62 +160,64 @@ pub fn schema() -> serde_json::Value {
     schemars::schema_for!(ProjectFile).to_value()
 }
 
-/// `hookloop.yaml`: what hookloop does in this project.
+/// `hookloop.yaml`: configuration of a project
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(title = "hookloop.yaml", inline)]
 pub(crate) struct ProjectFile {
-    /// The version of this format: 1.
+    /// Version of the file format: 1
     #[schemars(with = "u64", range(min = 1, max = 1))]
     pub(crate) version: Spanned<u64>,
-    /// The project's name among those who share a store.
+    /// Name of the project in a shared store [default: none]
     #[schemars(with = "Option<String>")]
     pub(crate) project: Option<Spanned<String>>,
-    /// Where the log is: `sqlite`, or `nats://host:port`.
+    /// Store of the log: `sqlite`, or URLs such as `nats://host:port` [default: `sqlite`]
     #[schemars(with = "Option<String>")]
     pub(crate) store: Option<Spanned<String>>,
-    /// Hooks under the points where they run.
+    /// Hooks by hook point [default: none]
     #[serde(default)]
     pub(crate) hooks: HooksByPoint,
-    /// What is different for tasks of a type.
+    /// Settings of task types, by type [default: none]
     #[serde(default)]
     #[schemars(with = "BTreeMap<String, TaskType>")]
     pub(crate) task_types: BTreeMap<String, Spanned<TaskType>>,
-    /// Named lists of actions.
+    /// Lists of actions, by name [default: none]
     #[serde(default)]
     #[schemars(with = "BTreeMap<String, Vec<ActionEntry>>")]
     pub(crate) workflows: BTreeMap<String, Spanned<Vec<Spanned<ActionEntry>>>>,
+    /// Limits of sessions, of hooks that cause hooks, and of the shared budget
     #[serde(default)]
     pub(crate) limits: LimitEntries,
-    /// Agents by name, with their settings.
+    /// Agents by name [default: none]
     #[serde(default)]
     #[schemars(with = "BTreeMap<String, agents::AgentEntry>")]
     pub(crate) agents: agents::AgentEntries,
-    /// Agents that review, by name, with what they look for.
+    /// Agents that review work, by name [default: none]
     #[serde(default)]
     #[schemars(with = "BTreeMap<String, delivery::GatekeeperEntry>")]
     pub(crate) gatekeepers: delivery::GatekeeperEntries,
-    /// How the work of tasks is delivered: in worktrees and branches of their own, submitted and merged.
+    /// Delivery of the work of tasks: a worktree and a branch for each task, submission and merge [default: none,
+    /// unless a hook of a delivery is configured]
     pub(crate) delivery: Option<delivery::DeliveryEntry>,
-    /// Which tasks are taken, and how many at once.
+    /// Order of tasks, and limits of work in progress
     #[serde(default)]
     pub(crate) scheduling: scheduling::SchedulingEntry,
-    /// How sessions go.
+    /// Settings of sessions
     #[serde(default, rename = "loop")]
     pub(crate) session: LoopEntry,
 }
 
-/// Hooks and agents for tasks of one type.
+/// Settings of a task type
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TaskType {
-    /// A point that is listed here has these hooks alone.
+    /// Hooks by hook point, which replace the project's hooks of that point [default: none]
     #[serde(default)]
     pub(crate) hooks: HooksByPoint,
-    /// Which agents may work on tasks of this type, by role.
+    /// Agents for tasks of the type, by role: `implementer` and `gatekeeper` [default: all]
     #[serde(default)]
     pub(crate) agents: BTreeMap<String, Vec<String>>,
-    /// A task of this type may be complete without any change of files; `false` if it is not given.
+    /// Whether a task of the type may be complete without a change of files [default: false]
     #[serde(default)]
     pub(crate) no_changes_ok: bool,
 }
@@ -322,9 +324,9 @@ hooks:
         );
         check("version: 1\nhooks: &a\n  task_created: []\n", 3, "anchors");
         check("version: 1\nworkflows: {w: []}\n", 2, "steps");
-        check("version: 1\nscheduling:\n  ageing: soon\n", 3, "or `never`");
+        check("version: 1\nscheduling:\n  priority_aging: soon\n", 3, "or `never`");
         check("version: 1\nscheduling:\n  wip: 0\n", 3, "`wip` is 1 or more");
-        check("version: 1\nscheduling:\n  wip_of:\n    bug: 0\n", 4, "`bug` is 1 or more");
+        check("version: 1\nscheduling:\n  wip_by_type:\n    bug: 0\n", 4, "`bug` is 1 or more");
         check("version: 1\nscheduling:\n  limit: 1\n", 3, "limit");
         check("version: 1\nhooks:\n  task_done: []\n", 3, "task_done");
         check(
@@ -359,48 +361,56 @@ hooks:
 
     #[test]
     fn a_limit_of_cost_is_an_amount_of_money() {
-        for limit in ["cost: -1", "cost: .nan", "cost: .inf", "cost: -.inf", "cost: -0.01"] {
-            for text in
-                [format!("limits:\n  {limit}\n"), format!("limits:\n  purse: {{{limit}}}\n")]
-            {
+        for amount in ["-1", ".nan", ".inf", "-.inf", "-0.01"] {
+            for text in [
+                format!("limits:\n  max_cost: {amount}\n"),
+                format!("limits:\n  budget: {{cost: {amount}}}\n"),
+            ] {
                 let (line, message) = complaint(&format!("version: 1\n{text}"));
                 assert!(line == 3 && message.contains("is not an amount of dollars"), "{message}");
             }
         }
         for amount in ["-1", ".nan", ".inf"] {
-            let (_, message) = complaint(&format!("version: 1\nlimits: {{turn_cost: {amount}}}\n"));
+            let text = format!("version: 1\nlimits: {{reserve_per_turn: {{cost: {amount}}}}}\n");
+            let (_, message) = complaint(&text);
             assert!(message.contains("is not an amount of dollars"), "{message}");
         }
-        let text = "version: 1\nlimits: {cost: 2.5, purse: {cost: 10}}\n";
+        let text = "version: 1\nlimits: {max_cost: 2.5, budget: {cost: 10}}\n";
         let limits = parse(text, &UserConfig::default()).map_err(|wrong| wrong.message).unwrap();
-        assert_eq!(limits.rules.limits.session.cost_micros, 2_500_000);
-        assert_eq!(limits.rules.limits.purse.day.cost_micros, Some(10_000_000));
+        assert_eq!(limits.rules.limits.session.max_cost_micros, 2_500_000);
+        assert_eq!(limits.rules.limits.budget.day.cost_micros, Some(10_000_000));
     }
 
     #[test]
     fn a_length_without_a_unit_is_in_seconds() {
         for length in ["45", "'45'", "45s", "'45 s'"] {
-            let text = format!("version: 1\nlimits: {{duration: {length}, turn: {length}}}\n");
+            let text =
+                format!("version: 1\nlimits: {{max_duration: {length}, turn_timeout: {length}}}\n");
             let limits =
                 parse(&text, &UserConfig::default()).map_err(|wrong| wrong.message).unwrap();
             let session = limits.rules.limits.session;
-            assert_eq!((session.duration_ms, session.turn_ms), (45_000, 45_000), "{length}");
+            assert_eq!(
+                (session.max_duration_ms, session.turn_timeout_ms),
+                (45_000, 45_000),
+                "{length}"
+            );
         }
     }
 
     #[test]
     fn scheduling_is_read() {
-        let check = |yaml: &str, ageing: PriorityAging, wip: Option<u32>, of_bug: Option<u32>| {
+        let check = |yaml: &str, aging: PriorityAging, wip: Option<u32>, of_bug: Option<u32>| {
             let text = format!("version: 1\nscheduling: {yaml}\n");
             let rules = parse(&text, &UserConfig::default()).map_err(|c| c.message).unwrap().rules;
-            let SchedulingRules { ageing: real, slots } = rules.scheduling;
+            let SchedulingRules { priority_aging: real, slots } = rules.scheduling;
             let bugs = slots.of_type.get("bug").copied();
-            assert_eq!((real, slots.all, bugs), (ageing, wip, of_bug), "{yaml}");
+            assert_eq!((real, slots.all, bugs), (aging, wip, of_bug), "{yaml}");
         };
         check("{}", PriorityAging::default(), None, None);
-        check("{ageing: never, wip: 4}", PriorityAging::Never, Some(4), None);
-        check("{ageing: 2d}", PriorityAging::Each { ms: 172_800_000 }, None, None);
-        check("{ageing: 60, wip_of: {bug: 2}}", PriorityAging::Each { ms: 60_000 }, None, Some(2));
+        check("{priority_aging: never, wip: 4}", PriorityAging::Never, Some(4), None);
+        check("{priority_aging: 2d}", PriorityAging::Each { ms: 172_800_000 }, None, None);
+        let yaml = "{priority_aging: 60, wip_by_type: {bug: 2}}";
+        check(yaml, PriorityAging::Each { ms: 60_000 }, None, Some(2));
     }
 
     #[test]

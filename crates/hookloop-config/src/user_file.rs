@@ -42,70 +42,74 @@ const PRICE_MAX: f64 = 1_000_000.0;
 /// The largest share of a project.
 const WEIGHT_MAX: u32 = 100;
 
-/// `config.yaml`: what is yours in every project.
+/// `config.yaml`: your own configuration for all projects
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(title = "config.yaml", inline)]
 struct UserFile {
-    /// The version of this format: 1.
+    /// Version of the file format: 1
     #[schemars(with = "u64", range(min = 1, max = 1))]
     version: Spanned<u64>,
-    /// `safe`, or `unsafe` for stores that may lose what they acknowledged.
+    /// Durability that shared stores must have: `safe`, or `unsafe` for stores that can lose acknowledged events
+    /// [default: `safe`]
     #[schemars(with = "Option<String>")]
     durability: Option<Spanned<String>>,
-    /// Shared stores by their URLs, and who you are to them.
+    /// Shared stores by URL, with your credentials [default: none]
     #[serde(default)]
     #[schemars(with = "BTreeMap<String, StoreEntry>")]
     stores: BTreeMap<String, Spanned<StoreEntry>>,
-    /// Hooks under the points where they run.
+    /// Hooks by hook point, for all your projects [default: none]
     #[serde(default)]
     hooks: HooksByPoint,
-    /// The widest that a project may have.
+    /// Maximum limits of your projects
     #[serde(default)]
     limits: LimitEntries,
-    /// Agents by name, with their settings.
+    /// Agents by name [default: none]
     #[serde(default)]
     #[schemars(with = "BTreeMap<String, agents::AgentEntry>")]
     agents: agents::AgentEntries,
-    /// Who does the work where nobody else is named.
+    /// Agent of sessions for which neither `--agent` nor the project names one [default: none]
     agent: Option<String>,
-    /// How your sessions go.
+    /// Settings of your sessions
     #[serde(default, rename = "loop")]
     session: OwnLoop,
-    /// `none`: you want no gates, so completed tasks release their dependents without proof.
+    /// `none` to complete tasks without gates. Completed tasks then release their dependents without proof.
     #[schemars(with = "Option<String>")]
     gates: Option<Spanned<String>>,
-    /// Prices in dollars per million tokens, by model, else by agent: for agents that report tokens and no cost.
+    /// Prices in dollars per million tokens, by model or agent, for agents that report tokens and no cost
+    /// [default: none]
     #[serde(default)]
     #[schemars(with = "BTreeMap<String, PriceEntry>")]
     prices: BTreeMap<String, Spanned<PriceEntry>>,
-    /// Where secrets are, by project and name.
+    /// Sources of secrets, by project and name [default: none]
     #[serde(default)]
     #[schemars(with = "BTreeMap<String, BTreeMap<String, SecretEntry>>")]
     secrets: SecretEntries,
-    /// How you are told of what needs a human.
+    /// Channels that report problems to you [default: none]
     #[serde(default)]
     #[schemars(with = "Vec<notify::ChannelEntry>")]
     notify: notify::ChannelEntries,
-    /// What workers on this machine work on, by name.
+    /// Projects of the workers on this machine, by name [default: none]
     #[serde(default)]
     #[schemars(with = "BTreeMap<String, ProjectEntry>")]
     projects: BTreeMap<String, Spanned<ProjectEntry>>,
-    /// Where traces of sessions go.
+    /// Export of traces of sessions
     #[serde(default)]
     telemetry: TelemetryEntry,
-    /// The proxy and certificates of hookloop's own requests.
+    /// Proxy and certificates of hookloop's own requests
     #[serde(default)]
     network: NetworkEntry,
 }
 
-/// Prices of one model's tokens, in dollars per million.
+/// Prices of the tokens of a model, in dollars per million tokens
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct PriceEntry {
+    /// Price of input tokens
     input: f64,
+    /// Price of output tokens
     output: f64,
-    /// Input that a cache had; the price of `input` if it is not given.
+    /// Price of input tokens from a cache [default: the price of `input`]
     cached: Option<f64>,
 }
 
@@ -135,19 +139,20 @@ fn read_prices(
     entries.into_iter().map(price).collect()
 }
 
-/// A project of workers: `path` of a directory, or `repository`.
+/// Project of workers: `path` or `repository`
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ProjectEntry {
+    /// Path of the project's directory
     path: Option<PathBuf>,
-    /// The address of a git repository.
+    /// URL of the project's git repository, which workers clone
     repository: Option<String>,
-    /// The branch that work is for; the repository's own choice if it is not given.
+    /// Base branch of the work in `repository` [default: the repository's default branch]
     branch: Option<String>,
-    /// How many of the last commits are fetched; all if it is not given.
+    /// Number of latest commits to fetch from `repository` [default: all]
     #[schemars(range(min = 1))]
     depth: Option<u32>,
-    /// Its share of a worker's hands, against that of others; 1 if it is not given.
+    /// Share of a worker's slots relative to other projects, 1 to 100 [default: 1]
     #[schemars(range(min = 1, max = 100))]
     weight: Option<u32>,
 }
@@ -171,28 +176,30 @@ impl ProjectEntry {
     }
 }
 
+/// Access to the servers of a shared store
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "StoreEntry")]
 struct StoreEntry {
-    /// A file of credentials, as `nsc` makes them.
+    /// Path of a credentials file of `nsc` [default: none]
     credentials: Option<PathBuf>,
-    /// A file with the seed of a key.
+    /// Path of a file with the seed of an nkey [default: none]
     nkey: Option<PathBuf>,
-    /// A file with the token of the servers.
+    /// Path of a file with the token of the servers [default: none]
     token: Option<PathBuf>,
-    /// The authorities that the servers' certificates are from, if others than the system's.
+    /// PEM file of the authorities of the servers' certificates [default: the system's]
     ca: Option<PathBuf>,
-    /// Our own certificate, for servers that want one; with `key`.
+    /// Client certificate for servers that require one, with `key` [default: none]
     certificate: Option<PathBuf>,
-    /// Its key.
+    /// Key of the client certificate [default: none]
     key: Option<PathBuf>,
-    /// Where the servers tell about themselves, `http://host:port` each; each server's host at its port + 4000 if none are given.
+    /// Monitoring URLs of the servers, `http://host:port` each [default: each server's host at its port + 4000]
     #[serde(default)]
-    monitors: Vec<String>,
-    /// The start of the subjects that answers come on, where permissions ask for one.
-    inbox: Option<String>,
-    /// `safe` (the default): servers that could lose what they acknowledge are refused. `unsafe`: they are used.
+    monitoring_urls: Vec<String>,
+    /// Prefix of the subjects of answers, if the servers' permissions require one [default: `_INBOX`]
+    inbox_prefix: Option<String>,
+    /// Servers that can lose acknowledged events: refused (`safe`) or used (`unsafe`) [default: `durability` of this
+    /// file]
     #[schemars(with = "Option<String>")]
     durability: Option<Spanned<String>>,
 }
@@ -258,8 +265,8 @@ fn parse(text: &str, path: &Path) -> Result<UserConfig, ConfigComplaint> {
             credentials,
             ca: entry.ca.map(at),
             certificate,
-            monitors: entry.monitors,
-            inbox: entry.inbox,
+            monitoring_urls: entry.monitoring_urls,
+            inbox_prefix: entry.inbox_prefix,
             durability: match entry.durability {
                 Some(word) => read_word::<StoreWord>(word)?.0,
                 None => durability,
@@ -345,7 +352,8 @@ mod tests {
 
     #[test]
     fn a_repository_leads_nobody_to_a_server_that_the_user_does_not_know() {
-        let user = user("version: 1\nstores: {'nats://a:1,nats://b:1': {inbox: _INBOX_w}}\n");
+        let user =
+            user("version: 1\nstores: {'nats://a:1,nats://b:1': {inbox_prefix: _INBOX_w}}\n");
         for (urls, named_by, allowed) in [
             ("nats://evil:4222", NamedBy::Repository, false),
             ("nats://evil:4222", NamedBy::User, true),
@@ -359,7 +367,8 @@ mod tests {
         ] {
             assert_eq!(user.access(urls, named_by).is_ok(), allowed, "{urls} {named_by:?}");
         }
-        assert_eq!(user.access("nats://b:1", NamedBy::User).unwrap().inbox.unwrap(), "_INBOX_w");
+        let access = user.access("nats://b:1", NamedBy::User).unwrap();
+        assert_eq!(access.inbox_prefix.unwrap(), "_INBOX_w");
     }
 
     #[test]

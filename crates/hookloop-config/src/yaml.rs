@@ -4,6 +4,7 @@ use std::fmt;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use hookloop_core::nearest::did_you_mean;
 use serde_saphyr::{Location, Spanned};
 
 pub(crate) const VERSION: u64 = 1;
@@ -126,19 +127,13 @@ pub(crate) const REFUSED_KEYS: [(&str, &str); 4] = [
 /// A key that only the top level of a repository's file has.
 const TOP_LEVEL_KEY: &str = "task_types";
 
-/// The similarity, from 0 to 1, from which one key is suggested for another.
-const ALIKE: f64 = 0.8;
-
 /// Returns a message about an unknown key, with the allowed keys.
 fn unknown_key(key: &str, allowed: &[&str]) -> String {
     let refused = REFUSED_KEYS.iter().find(|(refused, _)| *refused == key);
     if let Some((_, reason)) = refused.filter(|_| allowed.contains(&TOP_LEVEL_KEY)) {
         return (*reason).to_owned();
     }
-    let likeness = |other: &&str| strsim::jaro(key, other);
-    let alike = allowed.iter().copied().filter(|other| likeness(other) >= ALIKE);
-    let nearest = alike.max_by(|a, b| likeness(a).total_cmp(&likeness(b)));
-    let suggestion = nearest.map_or(String::new(), |key| format!("; did you mean `{key}`?"));
+    let suggestion = did_you_mean(key, allowed.iter().copied());
     match allowed.is_empty() {
         true => format!("unknown key `{key}`; no keys are allowed here"),
         false => format!("unknown key `{key}`{suggestion}; known keys: {}", allowed.join(", ")),

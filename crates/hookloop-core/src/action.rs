@@ -32,7 +32,6 @@ const PAYLOAD_KEPT_MAX: usize = 4 * 1024;
 
 /// An entry of a list of actions that is not an action, and the reason.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
 pub struct UnreadableAction {
     pub action_type: String,
     pub error: String,
@@ -95,7 +94,7 @@ impl Action {
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(deny_unknown_fields)]
 pub struct CreateTask {
     pub goal: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -108,16 +107,16 @@ pub struct CreateTask {
     pub priority: Priority,
     #[serde(default, rename = "type", skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
-    #[serde(default, alias = "parent_task_id", skip_serializing_if = "Option::is_none")]
+    #[serde(alias = "parentTaskId", default, skip_serializing_if = "Option::is_none")]
     pub parent_task_id: Option<TaskId>,
-    #[serde(default, alias = "depends_on", skip_serializing_if = "Vec::is_empty")]
+    #[serde(alias = "dependsOn", default, skip_serializing_if = "Vec::is_empty")]
     pub depends_on: Vec<TaskId>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(deny_unknown_fields)]
 pub struct UpdateTask {
-    #[serde(alias = "task_id")]
+    #[serde(alias = "taskId")]
     pub task_id: TaskId,
     pub action: TaskChange,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -136,7 +135,7 @@ pub enum TaskChange {
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(deny_unknown_fields)]
 pub struct ChangePayload {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context: Option<String>,
@@ -146,14 +145,14 @@ pub struct ChangePayload {
     pub artifacts: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    #[serde(default, alias = "required_knowledge", skip_serializing_if = "Option::is_none")]
+    #[serde(alias = "requiredKnowledge", default, skip_serializing_if = "Option::is_none")]
     pub required_knowledge: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(deny_unknown_fields)]
 pub struct ExecuteWorkflow {
-    #[serde(alias = "workflow_id")]
+    #[serde(alias = "workflowId")]
     pub workflow_id: String,
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub context: Value,
@@ -190,7 +189,7 @@ impl<'de> Deserialize<'de> for LogEntry {
 /// The event's own time, actor and type prefix are those of the log: `timestamp` is read and not
 /// stored.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(deny_unknown_fields)]
 pub struct CustomLog {
     /// The last part of the event's type; `log` if it is not given.
     #[serde(rename = "type", default = "default_log_type")]
@@ -198,7 +197,7 @@ pub struct CustomLog {
     #[serde(default)]
     pub data: Value,
     /// The task that the event is about, or `system`; the task of the hook's own event if it is not given.
-    #[serde(default, alias = "node_id", skip_serializing_if = "Option::is_none")]
+    #[serde(alias = "nodeId", default, skip_serializing_if = "Option::is_none")]
     pub node_id: Option<String>,
     /// Stored as `metadata` in the data.
     #[serde(default, skip_serializing_if = "Value::is_null")]

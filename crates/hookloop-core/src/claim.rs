@@ -14,11 +14,11 @@ pub(crate) const AGENT_MAX_BYTES: usize = 256;
 
 /// A claim of a task.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
 pub struct Claim {
     pub agent: String,
     /// The number of this claim of the task, from 1.
     pub epoch: u64,
+    #[serde(alias = "leaseMs")]
     pub lease_ms: u64,
 }
 

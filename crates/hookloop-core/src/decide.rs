@@ -8,8 +8,8 @@ mod schedule;
 use crate::claim::Fence;
 use crate::command::{Command, DependentsOfDeleted};
 use crate::event::{
-    EventBody, HookSwitched, NoData, RemovedDependency, SlotTaken, TaskDeleted, TaskDependency,
-    TaskStarted,
+    EventBody, HookSwitch, NoData, RemovedDependency, TaskDeleted, TaskDependency, TaskStarted,
+    WipPermitAcquired,
 };
 use crate::id::{Subject, TaskId};
 use crate::refusal::Refusal;
@@ -110,8 +110,13 @@ pub fn decide(command: &Command, facts: &KnownFacts) -> Result<Vec<Decided>, Ref
         }
         Command::ConfirmReady { id } => confirm_ready(existing(id, facts)?),
         Command::SwitchHook { name, enabled } => {
-            let switched = HookSwitched { name: name.clone(), enabled: *enabled };
-            Ok(vec![(Subject::Project, EventBody::HookSwitched(switched))])
+            let switch = HookSwitch { name: name.clone() };
+            let body = if *enabled {
+                EventBody::HookEnabled(switch)
+            } else {
+                EventBody::HookDisabled(switch)
+            };
+            Ok(vec![(Subject::Project, body)])
         }
         Command::Schedule { name, ask } => schedule::decide(name, ask, facts),
     }
@@ -204,8 +209,8 @@ fn begun(task: &Task, started: TaskStarted, slot: &WipPermit) -> Result<Vec<Deci
     match slot {
         WipPermit::Unbound => {}
         WipPermit::Free => {
-            let taken = SlotTaken { task_id: task.id.clone() };
-            events.push((Subject::Slots, EventBody::SlotTaken(taken)));
+            let taken = WipPermitAcquired { task_id: task.id.clone() };
+            events.push((Subject::Slots, EventBody::WipPermitAcquired(taken)));
         }
         WipPermit::Full(full) => {
             return Err(Refusal::NoSlot { id: task.id.clone(), full: full.clone() });

@@ -10,7 +10,7 @@ use crate::event::EventBody;
 use crate::failure_fingerprint::failure_fingerprint;
 
 pub use crate::payload::delivery::{
-    AwaitedMerge, DeliveryFact, MergeHeld, MergePlanned, PushPlanned, QueuePlace, Submission,
+    AwaitedMerge, DeliveryFact, MergeBlocked, MergePlanned, PushPlanned, QueuePlace, Submission,
     TaskApproved, TaskMerged, TaskReturned, TaskReviewed,
 };
 
@@ -124,7 +124,7 @@ impl Delivery {
             | EventBody::PushPlanned(_)
             | EventBody::MergePlanned(_)
             | EventBody::TaskMerged(_)
-            | EventBody::MergeHeld(_)
+            | EventBody::MergeBlocked(_)
             | EventBody::MergeAwaited(_)
             | EventBody::TaskApproved(_)
             | EventBody::TaskReturned(_)
@@ -157,7 +157,7 @@ impl Delivery {
             EventBody::TaskMerged(merged) => {
                 (self.merged, self.awaited) = (Some(merged.clone()), None);
             }
-            EventBody::MergeHeld(held) => self.held.clone_from(&held.reason),
+            EventBody::MergeBlocked(held) => self.held.clone_from(&held.reason),
             EventBody::MergeAwaited(awaited) => {
                 self.awaited = awaited.reason.is_some().then(|| awaited.clone());
             }
@@ -316,7 +316,7 @@ mod tests {
     fn a_submission_is_held_until_it_is_not() {
         let held = |reason: Option<&str>| {
             let reason = reason.map(str::to_owned);
-            EventBody::MergeHeld(MergeHeld { head: "a".to_owned(), reason })
+            EventBody::MergeBlocked(MergeBlocked { head: "a".to_owned(), reason })
         };
         let delivery = after(&[submitted("a"), held(Some("no token"))]);
         assert_eq!(delivery.held.as_deref(), Some("no token"));

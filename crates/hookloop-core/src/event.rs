@@ -3,6 +3,8 @@
 //! An event is stored as its type, the version of that type's format, and its data as JSON. An
 //! unknown type is kept unchanged, because an older program may read a newer log.
 
+mod renamed;
+mod seed_names;
 mod stored;
 
 use schemars::JsonSchema;
@@ -11,47 +13,47 @@ use serde_json::Value;
 
 use crate::action::{Action, CoreLog};
 use crate::cascade::EventCause;
-use crate::fleet::{BudgetSet, FleetOrderLifted, FleetOrdered, RateLimitReported};
+use crate::fleet::{BudgetSet, FleetDirectiveCleared, FleetDirectiveSet, RateLimitReported};
 use crate::id::{EventId, RunId, Subject, TaskId};
 use crate::payload::delivery::{
-    AwaitedMerge, DeliveryFact, MergeHeld, MergePlanned, PushPlanned, TaskApproved, TaskMerged,
+    AwaitedMerge, DeliveryFact, MergeBlocked, MergePlanned, PushPlanned, TaskApproved, TaskMerged,
     TaskReturned, TaskReviewed,
 };
-use crate::payload::inbox::{NoticeClaimed, NoticeFailed, ProblemDismissed};
-use crate::payload::piped::{PipedOutput, PointPassed};
+use crate::payload::inbox::{NotificationClaimed, NotificationFailed, ProblemDismissed};
+use crate::payload::piped::{HookPointCompleted, PipedOutput};
 use crate::payload::plan::SessionPlan;
 use crate::payload::session::{
-    CheckpointMade, SessionEnded, SessionOutcome, SessionReopened, SessionResumed, TaskLeft,
-    TaskTaken, TrustDrifted, WorktreeRecreated,
+    CheckpointMade, SessionEnded, SessionOutcome, SessionReopened, SessionResumed,
+    SessionTaskClaimed, SessionTaskReleased, TrustDriftDetected, WorktreeRecreated,
 };
 use crate::payload::turn::{CompletionClaimed, IterationStarted, TurnEnded, TurnStarted};
 use crate::payload::verdict::{
-    EmptyDifferenceFound, GatesJudged, Receipt, RetryLimitAnswered, RetryLimitAsked, StopDecided,
-    SubmitJudged, UnclaimedWorkChecked,
+    DecisionMade, DecisionRequested, EmptyDifferenceFound, GatesEvaluated, Receipt, StopEvaluated,
+    SubmissionEvaluated, UnclaimedWorkChecked,
 };
-use crate::purse::Shortage;
 use crate::remark::{StopHook, TaskCheckpointed, TaskNoted};
 use crate::schedule::{ScheduleFired, ScheduleResumed, ScheduleSet};
+use crate::shared_budget::Shortage;
 use crate::task::{TaskObstacle, TaskOutcome, TaskSpec};
 use crate::time::Timestamp;
 
 pub use crate::payload::NoData;
 pub use crate::payload::hook_run::{
-    ActionError, AgentsTrusted, CascadeCut, CursorMoved, CursorPart, HookError, HookRan,
-    HookSwitched, HooksTrusted, ReactionFailed,
+    ActionError, AgentsTrusted, CascadeLimitReached, CursorMoved, CursorPart, HookError, HookRan,
+    HookSwitch, HooksTrusted, ReactionFailed,
 };
 pub use crate::payload::log::{ForeignAccepted, LossAccepted, QuarantinedMessage};
-pub use crate::payload::session::FilesSeen;
+pub use crate::payload::session::WorktreeSnapshotted;
 pub use crate::payload::task::{
-    AgentMetrics, DependencySatisfied, EdgeType, RemovedDependency, SlotTaken, TaskDeleted,
-    TaskDependency, TaskReleased, TaskStarted, TaskSubmitted,
+    AgentMetrics, DependencySatisfied, EdgeType, RemovedDependency, TaskDeleted, TaskDependency,
+    TaskReleased, TaskStarted, TaskSubmitted, WipPermitAcquired,
 };
-pub use crate::payload::turn::TurnReserved;
+pub use crate::payload::turn::BudgetReserved;
 pub use crate::point::HOOK_NAMESPACE;
 pub use stored::{DecodeError, EventType};
 
 /// The version of the stored format that this program writes.
-pub const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 2;
 
 /// The node of events that are about no task.
 pub const SYSTEM_NODE: &str = "system";
@@ -89,7 +91,7 @@ pub enum EventBody {
     MergePlanned(MergePlanned),
     TaskMerged(TaskMerged),
     /// A submission needs a person before it can be merged, or no longer does.
-    MergeHeld(MergeHeld),
+    MergeBlocked(MergeBlocked),
     /// The forge merges a submission later, or does not allow its merge yet.
     MergeAwaited(AwaitedMerge),
     /// A person approved a submission, regardless of reviews.
@@ -114,8 +116,9 @@ pub enum EventBody {
     HookRan(HookRan),
     HookError(HookError),
     ActionError(ActionError),
-    CascadeCut(CascadeCut),
-    HookSwitched(HookSwitched),
+    CascadeLimitReached(CascadeLimitReached),
+    HookEnabled(HookSwitch),
+    HookDisabled(HookSwitch),
     /// A person trusted the hooks and gates of the repository as they were then.
     HooksTrusted(HooksTrusted),
     /// A person trusted the agents of the repository as they were then.
@@ -126,31 +129,31 @@ pub enum EventBody {
     WorkflowFailed(WorkflowFailed),
     WorkflowCompleted(NoData),
     SessionStarted(SessionPlan),
-    PointPassed(PointPassed),
+    HookPointCompleted(HookPointCompleted),
     OutputPiped(PipedOutput),
     /// A reaction to an event of the session failed, or one of its actions was refused.
     ReactionFailed(ReactionFailed),
     /// The project's files between turns.
-    FilesSeen(FilesSeen),
+    WorktreeSnapshotted(WorktreeSnapshotted),
     IterationStarted(IterationStarted),
     TurnStarted(TurnStarted),
     /// The agent reported by a tool, during its turn, that it is done or can't continue.
-    TurnClaimed(CompletionClaimed),
+    CompletionClaimed(CompletionClaimed),
     TurnEnded(TurnEnded),
-    StopDecided(StopDecided),
-    ReceiptMade(Receipt),
-    GatesJudged(GatesJudged),
+    StopEvaluated(StopEvaluated),
+    ReceiptRecorded(Receipt),
+    GatesEvaluated(GatesEvaluated),
     /// A claim or a submission changes nothing.
     EmptyDifferenceFound(EmptyDifferenceFound),
     UnclaimedWorkChecked(UnclaimedWorkChecked),
     /// The result of submitting a task's work.
-    SubmitJudged(SubmitJudged),
-    RetryLimitAsked(RetryLimitAsked),
-    RetryLimitAnswered(RetryLimitAnswered),
-    TaskTaken(TaskTaken),
-    TaskLeft(TaskLeft),
+    SubmissionEvaluated(SubmissionEvaluated),
+    DecisionRequested(DecisionRequested),
+    DecisionMade(DecisionMade),
+    SessionTaskClaimed(SessionTaskClaimed),
+    SessionTaskReleased(SessionTaskReleased),
     CheckpointMade(CheckpointMade),
-    TrustDrifted(TrustDrifted),
+    TrustDriftDetected(TrustDriftDetected),
     /// hookloop recreated the worktree of a held task.
     WorktreeRecreated(WorktreeRecreated),
     PauseRequested(NoData),
@@ -163,30 +166,30 @@ pub enum EventBody {
     /// A person reopened a session that had ended.
     SessionReopened(SessionReopened),
     /// A part of the shared budget is reserved for a turn, or the reservation is extended.
-    TurnReserved(TurnReserved),
+    BudgetReserved(BudgetReserved),
     /// The shared budget does not allow another turn.
-    PurseExhausted(Shortage),
+    BudgetExhausted(Shortage),
     /// A person dismissed a problem.
     ProblemDismissed(ProblemDismissed),
     /// A process is about to send a notification.
-    NoticeClaimed(NoticeClaimed),
-    NoticeSent(NoData),
+    NotificationClaimed(NotificationClaimed),
+    NotificationSent(NoData),
     /// The problem of a notification was solved before it was sent.
-    NoticeDropped(NoData),
-    NoticeFailed(NoticeFailed),
+    NotificationDropped(NoData),
+    NotificationFailed(NotificationFailed),
     /// A task was claimed under a WIP limit.
-    SlotTaken(SlotTaken),
+    WipPermitAcquired(WipPermitAcquired),
     ScheduleSet(Box<ScheduleSet>),
     SchedulePaused(NoData),
     ScheduleResumed(ScheduleResumed),
     ScheduleRemoved(NoData),
     ScheduleFired(ScheduleFired),
     /// An operator set or cleared a fleet directive.
-    FleetOrdered(FleetOrdered),
-    FleetOrderLifted(FleetOrderLifted),
+    FleetDirectiveSet(FleetDirectiveSet),
+    FleetDirectiveCleared(FleetDirectiveCleared),
     FleetBudgetSet(BudgetSet),
     /// A provider or forge returned a rate limit.
-    Slowed(RateLimitReported),
+    RateLimited(RateLimitReported),
     /// A person accepted that acknowledged events are gone from the log.
     LossAccepted(LossAccepted),
     /// A person accepted the foreign messages in a shared log.
@@ -198,7 +201,6 @@ pub enum EventBody {
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
 pub struct WorkflowRequested {
     pub run: RunId,
     pub workflow: String,
@@ -232,7 +234,7 @@ impl From<DeliveryFact> for EventBody {
             DeliveryFact::Reviewed(reviewed) => EventBody::TaskReviewed(reviewed),
             DeliveryFact::Planned(planned) => EventBody::MergePlanned(planned),
             DeliveryFact::Merged(merged) => EventBody::TaskMerged(merged),
-            DeliveryFact::Held(held) => EventBody::MergeHeld(held),
+            DeliveryFact::Held(held) => EventBody::MergeBlocked(held),
             DeliveryFact::Awaited(awaited) => EventBody::MergeAwaited(awaited),
         }
     }
@@ -267,8 +269,8 @@ mod tests {
             json!({"goal": "g", "deliverables": ["d"], "labels": ["l"], "priority": 0}),
         );
         check("task_started", json!({"context": null}));
-        let claim = json!({"agent": "a", "epoch": 2, "leaseMs": 60000});
-        check("task_started", json!({"context": null, "claim": claim, "tookOver": "b"}));
+        let claim = json!({"agent": "a", "epoch": 2, "lease_ms": 60000});
+        check("task_started", json!({"context": null, "claim": claim, "took_over": "b"}));
         check("task_released", json!({"epoch": 2, "reason": "expired"}));
         check("task_released", json!({"epoch": 2, "reason": "released", "note": "n"}));
         check("task_submitted", json!({}));
@@ -285,17 +287,17 @@ mod tests {
         );
         check("task_returned", json!({"head": "c0ffee", "by": "qa", "reason": "r"}));
         check("task_completed", json!({"result": "r", "artifacts": ["a"]}));
-        check("task_blocked", json!({"reason": "r", "requiredKnowledge": "k"}));
-        check("task_deleted", json!({"edgesRemoved": 2}));
-        check("dependency_added", json!({"fromId": "a", "toId": "b", "edgeType": "depends_on"}));
+        check("task_blocked", json!({"reason": "r", "required_knowledge": "k"}));
+        check("task_deleted", json!({"edges_removed": 2}));
+        check("dependency_added", json!({"from_id": "a", "to_id": "b", "edge_type": "depends_on"}));
         check(
             "dependency_removed",
-            json!({"edgeId": "depends_on:a:b", "fromId": "a", "toId": "b"}),
+            json!({"edge_id": "depends_on:a:b", "from_id": "a", "to_id": "b"}),
         );
-        check("stop_hook_registered", json!({"id": "HOOK-1", "hookType": "default"}));
+        check("stop_hook_registered", json!({"id": "HOOK-1", "hook_type": "default"}));
         check("task_noted", json!({"text": "t"}));
         check("task_checkpointed", json!({"id": "CP-1", "phase": "p", "step": 2}));
-        check("turn_claimed", json!({"claim": "COMPLETE"}));
+        check("completion_claimed", json!({"claim": "COMPLETE"}));
         let at = "2026-11-16T03:00:00.000Z";
         let (goal, spec) = ("g", json!({"deliverables": [], "labels": [], "priority": 2}));
         let with = |extra: Value| {
@@ -303,18 +305,18 @@ mod tests {
             all.extend(extra.as_object().unwrap().clone());
             Value::Object(all)
         };
-        check("task_created", with(json!({"goal": goal, "notBefore": at})));
-        check("slot_taken", json!({"taskId": "a"}));
+        check("task_created", with(json!({"goal": goal, "not_before": at})));
+        check("wip_permit_acquired", json!({"task_id": "a"}));
         let task = with(json!({"goal": goal}));
         check(
             "schedule_set",
             json!({"cron": "0 3 * * *", "tz": "UTC", "overlap": "skip", "task": task, "next": at}),
         );
         check("schedule_resumed", json!({"next": at}));
-        check("schedule_fired", json!({"slot": at, "taskId": "a", "next": at}));
-        check("schedule_fired", json!({"slot": at, "byHand": true, "taskId": "a"}));
-        check("schedule_fired", json!({"slot": at, "skippedFor": "a", "missedFrom": at}));
-        check("dependency_satisfied", json!({"dependentTaskId": "a", "completedTaskId": "b"}));
+        check("schedule_fired", json!({"occurrence": at, "task_id": "a", "next": at}));
+        check("schedule_fired", json!({"occurrence": at, "by_hand": true, "task_id": "a"}));
+        check("schedule_fired", json!({"occurrence": at, "skipped_for": "a", "missed_from": at}));
+        check("dependency_satisfied", json!({"dependent_task_id": "a", "completed_task_id": "b"}));
     }
 
     #[test]

@@ -176,6 +176,17 @@ fn is_harmful(c: char) -> bool {
             | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
+/// Returns a text in which no heading looks like a section of a prompt.
+///
+/// An agent may have written the text of a task.
+pub fn demote_headings(text: &str) -> String {
+    let demoted = text.lines().map(|line| {
+        let is_heading = line.trim_start().starts_with('#');
+        if is_heading { format!("##{}", line.trim_start()) } else { line.to_owned() }
+    });
+    demoted.collect::<Vec<_>>().join("\n")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -57,8 +57,8 @@ impl fmt::Display for CheckChanges {
         };
         write!(
             f,
-            "{still} {} still, {fixed} {} fixed, {new} {} new",
-            verb(*still, "check fails", "checks fail"),
+            "{still} {}, {fixed} {} fixed, {new} {} new",
+            verb(*still, "check still fails", "checks still fail"),
             verb(*fixed, "was", "were"),
             verb(*new, "is", "are"),
         )

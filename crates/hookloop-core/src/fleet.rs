@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::excerpt::first_chars;
 use crate::id::TaskId;
-use crate::purse::Purse;
+use crate::shared_budget::SharedBudget;
 use crate::time::Timestamp;
 
 /// The longest reason of a directive.
@@ -78,7 +78,7 @@ impl<'de> Deserialize<'de> for FleetScope {
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
-pub enum FleetOrder {
+pub enum FleetDirective {
     /// A worker claims nothing more, finishes its tasks, and ends.
     Drain,
     /// No task, turn or hook begins. Running ones continue.
@@ -87,28 +87,29 @@ pub enum FleetOrder {
     Stop,
 }
 
-impl FleetOrder {
+impl FleetDirective {
     pub fn name(self) -> &'static str {
         match self {
-            FleetOrder::Drain => "drain",
-            FleetOrder::Pause => "pause",
-            FleetOrder::Stop => "stop",
+            FleetDirective::Drain => "drain",
+            FleetDirective::Pause => "pause",
+            FleetDirective::Stop => "stop",
         }
     }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct FleetOrdered {
+pub struct FleetDirectiveSet {
     /// `all`, `project:NAME` or `worker:NAME`.
     pub scope: FleetScope,
-    pub order: FleetOrder,
+    #[serde(alias = "order")]
+    pub directive: FleetDirective,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 
 /// The directive of a scope was cleared.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct FleetOrderLifted {
+pub struct FleetDirectiveCleared {
     /// `all`, `project:NAME` or `worker:NAME`.
     pub scope: FleetScope,
 }
@@ -116,33 +117,34 @@ pub struct FleetOrderLifted {
 /// The budget of the sessions of all workers from now on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct BudgetSet {
-    pub purse: Purse,
+    #[serde(alias = "purse")]
+    pub budget: SharedBudget,
 }
 
 /// A rate limit of a provider or forge.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
 pub struct RateLimitReported {
-    /// `agent:claude`, `forge:github.com`.
-    pub what: String,
+    /// The rate-limited service: `agent:claude`, `forge:github.com`.
+    #[serde(alias = "what")]
+    pub source: String,
     pub until: Timestamp,
 }
 
 /// A directive that holds, with its author and time.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StandingOrder {
-    pub ordered: FleetOrdered,
+pub struct StandingDirective {
+    pub set: FleetDirectiveSet,
     pub by: String,
     pub at: Timestamp,
 }
 
 /// All directives that hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct FleetOrders(pub Vec<StandingOrder>);
+pub struct FleetDirectives(pub Vec<StandingDirective>);
 
-impl FleetOrders {
+impl FleetDirectives {
     /// Returns the directive for a worker, regardless of projects.
-    pub fn of_worker(&self, worker: &str) -> Option<&StandingOrder> {
+    pub fn of_worker(&self, worker: &str) -> Option<&StandingDirective> {
         self.strongest(|scope| match scope {
             FleetScope::All => true,
             FleetScope::Worker(name) => name == worker,
@@ -151,7 +153,7 @@ impl FleetOrders {
     }
 
     /// Returns the directive for a worker in a project.
-    pub fn of(&self, worker: &str, project: &str) -> Option<&StandingOrder> {
+    pub fn of(&self, worker: &str, project: &str) -> Option<&StandingDirective> {
         self.strongest(|scope| match scope {
             FleetScope::All => true,
             FleetScope::Worker(name) => name == worker,
@@ -159,9 +161,9 @@ impl FleetOrders {
         })
     }
 
-    fn strongest(&self, is_meant: impl Fn(&FleetScope) -> bool) -> Option<&StandingOrder> {
-        let meant = self.0.iter().filter(|standing| is_meant(&standing.ordered.scope));
-        meant.max_by_key(|standing| standing.ordered.order)
+    fn strongest(&self, is_meant: impl Fn(&FleetScope) -> bool) -> Option<&StandingDirective> {
+        let meant = self.0.iter().filter(|standing| is_meant(&standing.set.scope));
+        meant.max_by_key(|standing| standing.set.directive)
     }
 }
 
@@ -169,9 +171,9 @@ impl FleetOrders {
 mod tests {
     use super::*;
 
-    fn standing(scope: &str, order: FleetOrder) -> StandingOrder {
-        let ordered = FleetOrdered { scope: scope.parse().unwrap(), order, reason: None };
-        StandingOrder { ordered, by: "o".to_owned(), at: Timestamp(0) }
+    fn standing(scope: &str, directive: FleetDirective) -> StandingDirective {
+        let set = FleetDirectiveSet { scope: scope.parse().unwrap(), directive, reason: None };
+        StandingDirective { set, by: "o".to_owned(), at: Timestamp(0) }
     }
 
     #[test]
@@ -185,23 +187,23 @@ mod tests {
     }
 
     #[test]
-    fn the_strongest_order_counts() {
-        let orders = FleetOrders(vec![
-            standing("worker:w", FleetOrder::Drain),
-            standing("project:p", FleetOrder::Stop),
-            standing("project:q", FleetOrder::Pause),
+    fn the_strongest_directive_counts() {
+        let directives = FleetDirectives(vec![
+            standing("worker:w", FleetDirective::Drain),
+            standing("project:p", FleetDirective::Stop),
+            standing("project:q", FleetDirective::Pause),
         ]);
-        let of = |worker, project| orders.of(worker, project).map(|found| found.ordered.order);
-        assert_eq!(of("w", "p"), Some(FleetOrder::Stop));
-        assert_eq!(of("w", "q"), Some(FleetOrder::Pause));
-        assert_eq!(of("w", "r"), Some(FleetOrder::Drain));
+        let of = |worker, project| directives.of(worker, project).map(|found| found.set.directive);
+        assert_eq!(of("w", "p"), Some(FleetDirective::Stop));
+        assert_eq!(of("w", "q"), Some(FleetDirective::Pause));
+        assert_eq!(of("w", "r"), Some(FleetDirective::Drain));
         assert_eq!(of("v", "r"), None);
-        let order = |worker| orders.of_worker(worker).map(|found| found.ordered.order);
-        assert_eq!((order("w"), order("v")), (Some(FleetOrder::Drain), None));
-        let all = FleetOrders(vec![
-            standing("all", FleetOrder::Pause),
-            standing("worker:w", FleetOrder::Drain),
+        let directive = |worker| directives.of_worker(worker).map(|found| found.set.directive);
+        assert_eq!((directive("w"), directive("v")), (Some(FleetDirective::Drain), None));
+        let all = FleetDirectives(vec![
+            standing("all", FleetDirective::Pause),
+            standing("worker:w", FleetDirective::Drain),
         ]);
-        assert_eq!(all.of_worker("w").unwrap().ordered.order, FleetOrder::Pause);
+        assert_eq!(all.of_worker("w").unwrap().set.directive, FleetDirective::Pause);
     }
 }

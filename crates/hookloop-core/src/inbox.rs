@@ -17,7 +17,7 @@ use crate::payload::session_limits::SessionLimit;
 use crate::time::Timestamp;
 
 pub use crate::excerpt::one_line;
-pub use crate::payload::inbox::{NoticeClaimed, NoticeFailed, ProblemDismissed};
+pub use crate::payload::inbox::{NotificationClaimed, NotificationFailed, ProblemDismissed};
 
 /// The longest text about a problem that leaves the project.
 pub const TEXT_MAX: usize = 2_000;
@@ -31,33 +31,33 @@ pub const LINE_MAX: usize = 200;
 pub enum ProblemKind {
     TaskBlocked,
     /// A submission can't be merged without a human.
-    MergeHeld,
+    MergeBlocked,
     /// A session did not finish its work, and no task reports it.
     SessionEnded,
     SessionPaused,
     /// A session waits for a decision about gates that fail.
     SessionAsks,
-    PurseExhausted,
+    BudgetExhausted,
 }
 
 impl ProblemKind {
     pub const ALL: [ProblemKind; 6] = [
         ProblemKind::TaskBlocked,
-        ProblemKind::MergeHeld,
+        ProblemKind::MergeBlocked,
         ProblemKind::SessionEnded,
         ProblemKind::SessionPaused,
         ProblemKind::SessionAsks,
-        ProblemKind::PurseExhausted,
+        ProblemKind::BudgetExhausted,
     ];
 
     pub fn name(self) -> &'static str {
         match self {
             ProblemKind::TaskBlocked => "task_blocked",
-            ProblemKind::MergeHeld => "merge_held",
+            ProblemKind::MergeBlocked => "merge_blocked",
             ProblemKind::SessionEnded => "session_ended",
             ProblemKind::SessionPaused => "session_paused",
             ProblemKind::SessionAsks => "session_asks",
-            ProblemKind::PurseExhausted => "purse_exhausted",
+            ProblemKind::BudgetExhausted => "budget_exhausted",
         }
     }
 
@@ -65,11 +65,11 @@ impl ProblemKind {
     pub fn words(self) -> &'static str {
         match self {
             ProblemKind::TaskBlocked => "is blocked",
-            ProblemKind::MergeHeld => "can't be merged",
+            ProblemKind::MergeBlocked => "can't be merged",
             ProblemKind::SessionEnded => "did not finish",
             ProblemKind::SessionPaused => "is paused",
             ProblemKind::SessionAsks => "asks what to do",
-            ProblemKind::PurseExhausted => "is empty",
+            ProblemKind::BudgetExhausted => "is exhausted",
         }
     }
 }
@@ -86,7 +86,7 @@ impl FromStr for ProblemKind {
     fn from_str(text: &str) -> Result<ProblemKind, String> {
         ProblemKind::ALL.into_iter().find(|kind| kind.name() == text).ok_or_else(|| {
             let names = ProblemKind::ALL.map(ProblemKind::name).join(", ");
-            format!("`{text}` is no kind of problem: one of {names}")
+            format!("`{text}` is not a type of problem: one of {names}")
         })
     }
 }
@@ -96,7 +96,7 @@ impl FromStr for ProblemKind {
 pub enum ProblemSubject {
     Task(TaskId),
     Session(SessionId),
-    Purse,
+    Budget,
 }
 
 impl ProblemSubject {
@@ -105,7 +105,7 @@ impl ProblemSubject {
         match self {
             ProblemSubject::Task(id) => Subject::Task(id.clone()),
             ProblemSubject::Session(id) => Subject::Session(id.clone()),
-            ProblemSubject::Purse => Subject::Purse,
+            ProblemSubject::Budget => Subject::Budget,
         }
     }
 
@@ -113,7 +113,7 @@ impl ProblemSubject {
         match subject {
             Subject::Task(id) => Some(ProblemSubject::Task(id)),
             Subject::Session(id) => Some(ProblemSubject::Session(id)),
-            Subject::Purse => Some(ProblemSubject::Purse),
+            Subject::Budget => Some(ProblemSubject::Budget),
             _ => None,
         }
     }
@@ -124,7 +124,7 @@ impl fmt::Display for ProblemSubject {
         match self {
             ProblemSubject::Task(id) => write!(f, "task:{id}"),
             ProblemSubject::Session(id) => write!(f, "session:{id}"),
-            ProblemSubject::Purse => f.write_str("purse"),
+            ProblemSubject::Budget => f.write_str("budget"),
         }
     }
 }
@@ -151,7 +151,8 @@ impl FromStr for ProblemKey {
         let about = match about.split_once(':') {
             Some(("task", id)) => ProblemSubject::Task(id.parse().map_err(|_| bad())?),
             Some(("session", id)) => ProblemSubject::Session(id.parse().map_err(|_| bad())?),
-            None if about == "purse" => ProblemSubject::Purse,
+            // Logs of earlier builds have the key as `purse@N`.
+            None if about == "budget" || about == "purse" => ProblemSubject::Budget,
             _ => return Err(bad()),
         };
         Ok(ProblemKey { about, version: version.parse().map_err(|_| bad())? })
@@ -159,7 +160,7 @@ impl FromStr for ProblemKey {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not the key of a problem: `task:ID@N`, `session:ID@N` or `purse@N`")]
+#[error("`{0}` is not the key of a problem: `task:ID@N`, `session:ID@N` or `budget@N`")]
 pub struct BadProblemKey(String);
 
 /// A problem that needs a person.
@@ -190,8 +191,8 @@ fn arises(kind: ProblemKind, reason: &str) -> Option<ProblemChange> {
 pub fn of_task(body: &EventBody) -> Option<ProblemChange> {
     match body {
         EventBody::TaskBlocked(obstacle) => arises(ProblemKind::TaskBlocked, &obstacle.reason),
-        EventBody::MergeHeld(held) => match &held.reason {
-            Some(reason) => arises(ProblemKind::MergeHeld, reason),
+        EventBody::MergeBlocked(held) => match &held.reason {
+            Some(reason) => arises(ProblemKind::MergeBlocked, reason),
             None => Some(ProblemChange::Passes),
         },
         EventBody::TaskStarted(_)
@@ -250,7 +251,7 @@ pub fn of_session(body: &EventBody, asks: EndReporting) -> Option<ProblemChange>
         (EventBody::SessionPaused(_), _) => {
             arises(ProblemKind::SessionPaused, "it was asked to pause")
         }
-        (EventBody::RetryLimitAsked(asked), _) => {
+        (EventBody::DecisionRequested(asked), _) => {
             arises(ProblemKind::SessionAsks, &asked.to_string())
         }
         (
@@ -263,7 +264,7 @@ pub fn of_session(body: &EventBody, asks: EndReporting) -> Option<ProblemChange>
         // An exhausted budget is one problem for all sessions.
         (
             EventBody::SessionEnded(SessionEnded {
-                outcome: SessionOutcome::Limit { limit: SessionLimit::Purse },
+                outcome: SessionOutcome::Limit { limit: SessionLimit::Budget },
                 ..
             }),
             _,
@@ -280,7 +281,7 @@ pub fn of_session(body: &EventBody, asks: EndReporting) -> Option<ProblemChange>
             EventBody::SessionEnded(_)
             | EventBody::SessionReopened(_)
             | EventBody::SessionResumed(_)
-            | EventBody::RetryLimitAnswered(_),
+            | EventBody::DecisionMade(_),
             _,
         ) => Some(ProblemChange::Passes),
         _ => None,
@@ -290,17 +291,18 @@ pub fn of_session(body: &EventBody, asks: EndReporting) -> Option<ProblemChange>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::delivery::MergeHeld;
+    use crate::delivery::MergeBlocked;
     use crate::event::NoData;
-    use crate::session::facts::RetryLimitAsked;
+    use crate::session::facts::DecisionRequested;
     use crate::task::TaskObstacle;
 
     #[test]
     fn a_key_reads_back() {
-        for text in ["task:a-b@7", "session:x1@12", "purse@3"] {
+        for text in ["task:a-b@7", "session:x1@12", "budget@3"] {
             assert_eq!(text.parse::<ProblemKey>().map(|key| key.to_string()).as_deref(), Ok(text));
         }
-        for bad in ["", "task:a", "task:@1", "task:a@", "task:a@x", "run:a@1", "purse:a@1", "a@1"] {
+        for bad in ["", "task:a", "task:@1", "task:a@", "task:a@x", "run:a@1", "budget:a@1", "a@1"]
+        {
             assert!(bad.parse::<ProblemKey>().is_err(), "{bad}");
         }
         for kind in ProblemKind::ALL {
@@ -322,9 +324,9 @@ mod tests {
         assert_eq!(of_task(&noted), None);
         let held = |reason: Option<&str>| {
             let reason = reason.map(str::to_owned);
-            of_task(&EventBody::MergeHeld(MergeHeld { head: "a".into(), reason }))
+            of_task(&EventBody::MergeBlocked(MergeBlocked { head: "a".into(), reason }))
         };
-        assert_eq!(held(Some("no token")), arises(ProblemKind::MergeHeld, "no token"));
+        assert_eq!(held(Some("no token")), arises(ProblemKind::MergeBlocked, "no token"));
         assert_eq!(held(None), Some(ProblemChange::Passes));
     }
 
@@ -354,7 +356,7 @@ mod tests {
             Some("its limit of errors was reached"),
         );
         check(&limit(SessionLimit::Errors), EndReporting::Nothing, None);
-        check(&limit(SessionLimit::Purse), EndReporting::Always, None);
+        check(&limit(SessionLimit::Budget), EndReporting::Always, None);
         check(
             &EventBody::SessionPaused(NoData {}),
             EndReporting::Nothing,
@@ -362,7 +364,7 @@ mod tests {
         );
         let asked = |retries: u32, failing: &[&str]| {
             let failing = failing.iter().map(|check| (*check).to_owned()).collect();
-            EventBody::RetryLimitAsked(RetryLimitAsked { retries, failing })
+            EventBody::DecisionRequested(DecisionRequested { retries, failing })
         };
         let one = "gates said no after 1 retry: lint";
         check(&asked(1, &["lint"]), EndReporting::Nothing, Some(one));

@@ -6,12 +6,12 @@
 //! Data, from the bottom up:
 //!
 //! - [`id`], [`time`], [`quantity`], [`usage`]: names, instants, amounts for people, and usage of turns
-//! - [`excerpt`]: shortened texts and lists
+//! - [`excerpt`], [`nearest`]: shortened texts and lists, and the name that a user meant
 //! - [`digest`]: SHA-256 digests as text
 //! - [`claim`], [`task`], [`schedule`], [`workflow`]: claims, tasks, schedules, and runs of workflows
 //! - [`point`], [`options`], [`limits`], [`rule`], [`template`], [`command_line`]: parts of a hook's definition
 //! - [`hook_status`], [`action`]: the status of a hook's run, and the actions that it requests
-//! - [`purse`], [`price`], [`fleet`], [`slots`], [`urgency`]: shared budget, prices, directives, WIP limits, aging
+//! - [`shared_budget`], [`price`], [`fleet`], [`slots`], [`urgency`]: shared budget, prices, directives, WIP limits, aging
 //! - [`payload`]: the data of each type of event
 //! - [`event`]: events and their stored format
 //!
@@ -62,12 +62,12 @@ pub mod hook_vars;
 pub mod id;
 pub mod inbox;
 pub mod limits;
+pub mod nearest;
 pub mod options;
 pub mod payload;
 pub mod point;
 pub mod price;
 pub mod promise;
-pub mod purse;
 pub mod quantity;
 pub mod redact;
 pub mod refusal;
@@ -76,6 +76,7 @@ pub mod review;
 pub mod rule;
 pub mod schedule;
 pub mod session;
+pub mod shared_budget;
 pub mod slots;
 pub mod store_config;
 pub mod task;

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::nearest::did_you_mean;
+
 /// The events that hooks can follow, as every configuration spells them.
 pub(crate) const LIFECYCLE: [&str; 8] = [
     "task_created",
@@ -68,7 +70,11 @@ pub enum PointKind {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not a hook point; there are {list}, and `hook.<name>.<type>`", list = Point::names().join(", "))]
+#[error(
+    "`{0}` is not a hook point{suggestion}; hook points: {list}, and `hook.<name>.<type>`",
+    suggestion = did_you_mean(.0, Point::names()),
+    list = Point::names().join(", ")
+)]
 pub struct NoSuchPoint(pub String);
 
 /// An alias of `task_completed` in imported configurations.

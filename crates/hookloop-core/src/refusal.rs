@@ -109,7 +109,9 @@ impl Refusal {
                 state: TaskState::Active | TaskState::Submitted,
                 wanted: "deleted",
             } => Some(format!("hookloop task delete {id} --force")),
-            Refusal::Claimed { id, verb: "claim", .. } => Some(format!("hookloop task steal {id}")),
+            Refusal::Claimed { id, verb: "claim", .. } => {
+                Some(format!("hookloop task take-over {id}"))
+            }
             Refusal::Claimed { verb: "submit" | "note" | "approve", .. } => None,
             Refusal::Claimed { id, epoch, verb, .. } => {
                 Some(format!("hookloop task {verb} {id} --epoch {epoch}"))

@@ -70,9 +70,9 @@ impl FromStr for StopPreset {
 
 /// A stop hook of a task.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
 pub struct StopHook {
     pub id: String,
+    #[serde(alias = "hookType")]
     pub hook_type: StopPreset,
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub metadata: Map<String, Value>,
@@ -88,7 +88,7 @@ pub struct TaskNoted {
 
 /// A checkpoint of an agent's work.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", default)]
+#[serde(default)]
 pub struct Checkpoint {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trigger: Option<String>,
@@ -98,9 +98,9 @@ pub struct Checkpoint {
     pub step: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub context: Option<Map<String, Value>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(alias = "draftContent", skip_serializing_if = "Option::is_none")]
     pub draft_content: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(alias = "draftType", skip_serializing_if = "Option::is_none")]
     pub draft_type: Option<String>,
 }
 

@@ -158,16 +158,16 @@ pub struct ScheduleResumed {
 
 /// An occurrence of a schedule, or a person's request for one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
 pub struct ScheduleFired {
     /// The time of the occurrence.
-    pub slot: Timestamp,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(alias = "slot")]
+    pub occurrence: Timestamp,
+    #[serde(alias = "byHand", default, skip_serializing_if = "std::ops::Not::not")]
     pub by_hand: bool,
     #[serde(flatten)]
-    pub came: SlotResult,
+    pub came: OccurrenceResult,
     /// The first missed occurrence, if there are others than this one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(alias = "missedFrom", default, skip_serializing_if = "Option::is_none")]
     pub missed_from: Option<Timestamp>,
     /// The occurrence after this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -176,11 +176,13 @@ pub struct ScheduleFired {
 
 /// The result of an occurrence.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub enum SlotResult {
+#[serde(rename_all = "snake_case")]
+pub enum OccurrenceResult {
     /// The task of the occurrence.
+    #[serde(alias = "taskId")]
     TaskId(TaskId),
     /// No task, because this one is still open.
+    #[serde(alias = "skippedFor")]
     SkippedFor(TaskId),
 }
 

@@ -31,10 +31,11 @@ mod turns;
 mod verdicts;
 
 pub use facts::{
-    AgentFault, CompletionClaimed, EmptyDifferenceFound, FaultCause, GatesJudged, IterationStarted,
-    JointVerdict, LimitDecision, PipedOutput, PromptChannel, Receipt, SessionEnded, SessionOutcome,
-    SessionReopened, SessionState, StopDecided, StopDecision, SubmitJudged, SubmitVerdict,
-    TaskLeft, TaskTaken, TurnEnded, TurnKind, TurnResult, Usage,
+    AgentFault, CompletionClaimed, EmptyDifferenceFound, FaultCause, GatesEvaluated,
+    IterationStarted, JointVerdict, LimitDecision, PipedOutput, PromptChannel, Receipt,
+    SessionEnded, SessionOutcome, SessionReopened, SessionState, SessionTaskClaimed,
+    SessionTaskReleased, StopDecision, StopEvaluated, SubmissionEvaluated, SubmitVerdict,
+    TurnEnded, TurnKind, TurnResult, Usage,
 };
 pub use plan::{
     AgentFallback, AtRetryLimit, ConversationMode, ConversationPolicy, FrozenScript, SessionLimit,

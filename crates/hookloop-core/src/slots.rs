@@ -37,14 +37,16 @@ pub struct WipLimitReached {
 
 impl fmt::Display for WipLimitReached {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let what = if self.max == 1 { "task is" } else { "tasks are" };
+        let (noun, verb) = if self.max == 1 { ("task", "is") } else { ("tasks", "are") };
         match &self.kind {
             Some(kind) => write!(
                 f,
-                "{} {what} in hands of type `{kind}`, as many as `scheduling.wip_of` allows",
+                "{} {noun} of type `{kind}` {verb} in progress, the limit of `scheduling.wip_by_type`",
                 self.max
             ),
-            None => write!(f, "{} {what} in hands, as many as `scheduling.wip` allows", self.max),
+            None => {
+                write!(f, "{} {noun} {verb} in progress, the limit of `scheduling.wip`", self.max)
+            }
         }
     }
 }

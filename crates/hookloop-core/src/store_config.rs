@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 
 /// The version of the tables of a log or a view in SQLite. Files with newer tables are refused.
-pub const TABLES_VERSION: i64 = 12;
+pub const TABLES_VERSION: i64 = 13;
 
 /// The addresses of NATS servers, and this user's credentials for them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -17,11 +17,10 @@ pub struct NatsAccess {
     pub ca: Option<PathBuf>,
     /// This client's certificate and key.
     pub certificate: Option<(PathBuf, PathBuf)>,
-    /// Monitoring addresses of the servers: `http://host:8222`. The usual port of each server's host if
-    /// none are given.
-    pub monitors: Vec<String>,
+    /// Monitoring URLs of the servers, such as `http://host:8222`. If empty, the usual port of each server's host.
+    pub monitoring_urls: Vec<String>,
     /// The prefix of the subjects on which answers arrive. A user's permissions may name it.
-    pub inbox: Option<String>,
+    pub inbox_prefix: Option<String>,
     pub durability: NatsDurability,
 }
 

@@ -117,7 +117,6 @@ impl FromStr for Priority {
 
 /// The definition of a task.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
 pub struct TaskSpec {
     pub goal: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -133,10 +132,10 @@ pub struct TaskSpec {
     #[serde(default, rename = "type", skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
     /// The task whose completion led to this one: its `spawned_by` edge.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(alias = "parentTaskId", default, skip_serializing_if = "Option::is_none")]
     pub parent_task_id: Option<TaskId>,
     /// The time before which the task is not ready.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(alias = "notBefore", default, skip_serializing_if = "Option::is_none")]
     pub not_before: Option<Timestamp>,
 }
 
@@ -148,11 +147,10 @@ impl TaskSpec {
 
 /// The reason why a task is blocked.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
 pub struct TaskObstacle {
     pub reason: String,
     /// The knowledge that is missing.
-    #[serde(default)]
+    #[serde(alias = "requiredKnowledge", default)]
     pub required_knowledge: Option<String>,
 }
 

@@ -42,10 +42,10 @@ mod tests {
 
     #[test]
     fn each_step_of_waiting_is_a_step_of_priority() {
-        let check = |ageing: PriorityAging, priority: u8, waited_ms: i64, expected: i64| {
+        let check = |aging: PriorityAging, priority: u8, waited_ms: i64, expected: i64| {
             let (priority, since) = (Priority::try_from(priority).unwrap(), Timestamp(5 * HOUR));
             let now = Timestamp(since.0 + waited_ms);
-            assert_eq!(ageing.urgency(priority, since, now), expected, "{ageing:?} {waited_ms}");
+            assert_eq!(aging.urgency(priority, since, now), expected, "{aging:?} {waited_ms}");
         };
         let each = PriorityAging::default();
         check(each, 2, 0, 2);

@@ -5,15 +5,18 @@ use serde::{Deserialize, Serialize};
 
 /// The usage of a turn, as the agent reports it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", default)]
+#[serde(default)]
 pub struct Usage {
     /// Input tokens, cached ones included.
+    #[serde(alias = "inputTokens")]
     pub input_tokens: u64,
     /// Cached input tokens.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(alias = "cachedTokens", skip_serializing_if = "is_zero")]
     pub cached_tokens: u64,
+    #[serde(alias = "outputTokens")]
     pub output_tokens: u64,
     /// Millionths of a dollar.
+    #[serde(alias = "costMicros")]
     pub cost_micros: u64,
 }
 

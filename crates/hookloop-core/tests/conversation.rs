@@ -1,11 +1,12 @@
-//! What follows a blocked gate: in which conversation the next turn is, and what starts the count of retries again.
+//! Effects of a blocked gate: the conversation of the next turn, and the events that reset the
+//! number of retries.
 
 use hookloop_core::event::EventBody;
-use hookloop_core::session::facts::PointPassed;
+use hookloop_core::session::facts::HookPointCompleted;
 use hookloop_core::session::state::MESSAGE;
 use hookloop_core::session::{
-    AtRetryLimit, ConversationPolicy, GatesJudged, IterationStarted, JointVerdict, PipedOutput,
-    Session, SessionLimits, SessionPlan, SessionWork, StopDecided, StopDecision, StopWhen,
+    AtRetryLimit, ConversationPolicy, GatesEvaluated, IterationStarted, JointVerdict, PipedOutput,
+    Session, SessionLimits, SessionPlan, SessionWork, StopDecision, StopEvaluated, StopWhen,
     TurnEnded, TurnKind, TurnResult, Usage,
 };
 
@@ -33,7 +34,9 @@ fn session(policy: ConversationPolicy) -> Session {
         wants_no_gates: false,
         trace_parent: None,
     });
-    session.apply(&EventBody::PointPassed(PointPassed { point: "session_start".into() }));
+    session.apply(&EventBody::HookPointCompleted(HookPointCompleted {
+        point: "session_start".into(),
+    }));
     session
 }
 
@@ -67,9 +70,11 @@ fn end(session: &mut Session, result: TurnResult, conversation: &str) {
 }
 
 fn decide(session: &mut Session, decision: StopDecision) {
-    session.apply(&EventBody::PointPassed(PointPassed { point: "post_iteration".into() }));
+    session.apply(&EventBody::HookPointCompleted(HookPointCompleted {
+        point: "post_iteration".into(),
+    }));
     let (reason, by) = ("r".to_owned(), "default".to_owned());
-    session.apply(&EventBody::StopDecided(StopDecided {
+    session.apply(&EventBody::StopEvaluated(StopEvaluated {
         decision,
         reason,
         by,
@@ -78,7 +83,7 @@ fn decide(session: &mut Session, decision: StopDecision) {
     }));
 }
 
-/// A gate blocks, with something to say to the agent.
+/// Records a blocking gate with feedback to the agent.
 fn block(session: &mut Session) {
     session.apply(&EventBody::OutputPiped(PipedOutput {
         from: "tests".into(),
@@ -86,7 +91,7 @@ fn block(session: &mut Session) {
         text: "3 tests fail".into(),
         ..PipedOutput::default()
     }));
-    session.apply(&EventBody::GatesJudged(GatesJudged {
+    session.apply(&EventBody::GatesEvaluated(GatesEvaluated {
         verdict: JointVerdict::Block,
         gates: 1,
         tree: None,
@@ -144,7 +149,7 @@ fn feedback_that_a_failed_turn_did_not_take_begins_a_new_conversation() {
     start(&mut session);
     let error = "no conversation found".to_owned();
     end(&mut session, TurnResult::Failed { error }, "c1");
-    session.apply(&EventBody::PointPassed(PointPassed { point: "on_error".into() }));
+    session.apply(&EventBody::HookPointCompleted(HookPointCompleted { point: "on_error".into() }));
     start(&mut session);
     assert_eq!(session.bound.len(), 1, "the feedback is in the prompt again");
     assert!(!goes_on(&session));

@@ -1,17 +1,18 @@
-//! Where sessions that get nowhere are stopped, and that honest ones are not: the table in docs/sessions.md.
+//! Tests that sessions without progress are stopped and honest ones are not: the table in
+//! docs/sessions.md.
 
-use hookloop_core::event::{EventBody, FilesSeen};
-use hookloop_core::session::facts::{PointPassed, UnclaimedWorkChecked};
+use hookloop_core::event::{EventBody, WorktreeSnapshotted};
+use hookloop_core::session::facts::{HookPointCompleted, UnclaimedWorkChecked};
 use hookloop_core::session::{
-    AgentFault, AtRetryLimit, FaultCause, GatesJudged, IterationStarted, JointVerdict, NextStep,
+    AgentFault, AtRetryLimit, FaultCause, GatesEvaluated, IterationStarted, JointVerdict, NextStep,
     RATE_LIMITED_TURNS_MAX, Session, SessionLimit, SessionLimits, SessionOutcome, SessionPhase,
-    SessionPlan, SessionWork, StopDecided, StopDecision, StopWhen, TurnEnded, TurnKind, TurnResult,
-    Usage, next_step,
+    SessionPlan, SessionWork, StopDecision, StopEvaluated, StopWhen, TurnEnded, TurnKind,
+    TurnResult, Usage, next_step,
 };
 
-/// Iterations that a recorded run has; one that is not stopped before goes to its end.
+/// Number of iterations of a recorded run that is not stopped earlier.
 const LENGTH: u32 = 20;
-/// What other tools stop at.
+/// Thresholds of other tools.
 const EQUAL_OUTPUTS: u32 = 3;
 const BLOCKS: u32 = 8;
 
@@ -19,7 +20,7 @@ const BLOCKS: u32 = 8;
 struct Iteration {
     files: String,
     says: String,
-    /// The tests that fail when it claims to be done; none if it does not claim.
+    /// The failing tests when the agent claims completion; `None` if it does not.
     failing: Option<Vec<String>>,
 }
 
@@ -77,7 +78,7 @@ fn plan() -> SessionPlan {
     }
 }
 
-/// A turn that finished and changed nothing.
+/// Returns a finished turn without changes.
 fn turn_ended() -> TurnEnded {
     TurnEnded {
         turn: TurnKind::Work,
@@ -102,11 +103,11 @@ fn turn_ended() -> TurnEnded {
     }
 }
 
-/// A session that waits for the end of its first turn.
+/// Returns a session in its first turn.
 fn begun() -> Session {
     let mut session = Session::new(plan());
     let point = "session_start".to_owned();
-    session.apply(&EventBody::PointPassed(PointPassed { point }));
+    session.apply(&EventBody::HookPointCompleted(HookPointCompleted { point }));
     session.apply(&iteration_started());
     session
 }
@@ -136,7 +137,8 @@ fn a_fault_of_the_agent_ends_the_session_without_another_turn() {
     let fault = AgentFault { cause: FaultCause::Login, remedy: "Run `a login`".into() };
     let failed = TurnEnded { result, fault: Some(fault), ..turn_ended() };
     session.apply(&EventBody::TurnEnded(failed));
-    session.apply(&EventBody::PointPassed(PointPassed { point: "on_error".to_owned() }));
+    session
+        .apply(&EventBody::HookPointCompleted(HookPointCompleted { point: "on_error".to_owned() }));
     let NextStep::End(SessionOutcome::NeedsHuman { reason }) = next_step(&session, 0) else {
         panic!("{:?}", next_step(&session, 0));
     };
@@ -146,25 +148,27 @@ fn a_fault_of_the_agent_ends_the_session_without_another_turn() {
 #[test]
 fn turns_of_unknown_cost_are_bounded_where_cost_is() {
     let mut session = begun();
-    session.plan.limits.unpriced_turns = 1;
+    session.plan.limits.max_unpriced_turns = 1;
     let failed = TurnResult::Failed { error: "killed".into() };
     let lost = TurnEnded { result: failed, is_unpriced: true, ..turn_ended() };
     session.apply(&EventBody::TurnEnded(lost));
-    session.apply(&EventBody::PointPassed(PointPassed { point: "on_error".to_owned() }));
+    session
+        .apply(&EventBody::HookPointCompleted(HookPointCompleted { point: "on_error".to_owned() }));
     let expected = NextStep::End(SessionOutcome::Limit { limit: SessionLimit::Cost });
     assert_eq!(next_step(&session, 0), expected);
     assert_eq!(session.cost().known_micros(), None);
 }
 
-/// After how many iterations hookloop stops it.
+/// Returns the number of iterations after which hookloop stops the run.
 fn ours(run: Run) -> Option<u32> {
     let mut session = Session::new(plan());
-    session.apply(&EventBody::FilesSeen(FilesSeen {
+    session.apply(&EventBody::WorktreeSnapshotted(WorktreeSnapshotted {
         files: "start".into(),
         head: None,
         after_hooks: false,
     }));
-    let passed = |point: &str| EventBody::PointPassed(PointPassed { point: point.to_owned() });
+    let passed =
+        |point: &str| EventBody::HookPointCompleted(HookPointCompleted { point: point.to_owned() });
     session.apply(&passed("session_start"));
     for number in 1..=LENGTH {
         if next_step(&session, 0) == NextStep::CheckUnclaimed {
@@ -191,7 +195,7 @@ fn ours(run: Run) -> Option<u32> {
         let decision =
             if failing.is_some() { StopDecision::Complete } else { StopDecision::Continue };
         let (reason, by) = ("r".to_owned(), "default".to_owned());
-        session.apply(&EventBody::StopDecided(StopDecided {
+        session.apply(&EventBody::StopEvaluated(StopEvaluated {
             decision,
             reason,
             by,
@@ -201,7 +205,7 @@ fn ours(run: Run) -> Option<u32> {
         if let Some(failing) = failing {
             let verdict = if failing.is_empty() { JointVerdict::Pass } else { JointVerdict::Block };
             let (tree, files) = (None, Some(files));
-            session.apply(&EventBody::GatesJudged(GatesJudged {
+            session.apply(&EventBody::GatesEvaluated(GatesEvaluated {
                 verdict,
                 gates: 1,
                 tree,

@@ -194,15 +194,15 @@ impl Project {
 
     /// Returns why a claim found no task, judged by the current view.
     pub fn why_none(&self, wanted: &WantedTask) -> Result<WhyNone, EngineError> {
-        let SchedulingRules { ageing, slots } = &self.rules.scheduling;
+        let SchedulingRules { priority_aging, slots } = &self.rules.scheduling;
         let types: &[String] = match wanted {
             WantedTask::Types(types) => types,
             WantedTask::Any | WantedTask::Task(_) => &[],
         };
         self.read(|view| {
             let ready = match types {
-                [] => view.ready(*ageing, 1)?,
-                types => view.ready_of(types, *ageing, 1)?,
+                [] => view.ready(*priority_aging, 1)?,
+                types => view.ready_of(types, *priority_aging, 1)?,
             };
             let held = view.in_hands()?;
             let is_wanted = |full: &WipLimitReached| {
@@ -220,10 +220,10 @@ impl Project {
     /// Describes, for each ready type that is closed to `worker`, the agents that work on the type.
     pub fn closed_in_words(&self, worker: &str) -> Result<Vec<String>, EngineError> {
         let closed = self.rules.types_closed_to(worker);
-        let ageing = self.rules.scheduling.ageing;
+        let aging = self.rules.scheduling.priority_aging;
         let is_ready = |kind: &String| -> Result<bool, EngineError> {
             let kinds = std::slice::from_ref(kind);
-            Ok(!self.read(|view| view.ready_of(kinds, ageing, 1))?.is_empty())
+            Ok(!self.read(|view| view.ready_of(kinds, aging, 1))?.is_empty())
         };
         let mut words = Vec::new();
         for kind in closed.iter().take(TYPES_MAX) {
@@ -244,15 +244,15 @@ impl Project {
         width: usize,
     ) -> Result<Option<(TaskId, Option<ClaimGuard>)>, EngineError> {
         let view = unit.view()?.at(now());
-        let ageing = self.rules.scheduling.ageing;
+        let aging = self.rules.scheduling.priority_aging;
         let front = match labels {
-            [] => self.sought.among(|sought| view.front(kinds, ageing, width, sought))?,
+            [] => self.sought.among(|sought| view.front(kinds, aging, width, sought))?,
             labels => {
                 let is_wanted = |task: &Task| {
                     let is_kind = kinds.include(task.spec.kind.as_ref());
                     is_kind && labels.iter().any(|label| task.spec.has_label(label))
                 };
-                let ready = view.ready(ageing, LABELLED_MAX)?;
+                let ready = view.ready(aging, LABELLED_MAX)?;
                 let is_free = |num: &u64| self.sought.among(|sought| !sought.contains(num));
                 let found = ready.iter().filter(|row| is_wanted(&row.task)).map(|row| row.num);
                 found.filter(is_free).take(width).collect()

@@ -41,7 +41,7 @@ impl CommandOutcome {
                 let (action, why) = (&error.action_type, &error.error);
                 self.failures.push(format!("hook `{hook}` could not {action}: {why}"));
             }
-            EventBody::CascadeCut(cut) => {
+            EventBody::CascadeLimitReached(cut) => {
                 let (limit, dropped) = (cut.limit, cut.dropped);
                 let text = format!(
                     "hook `{hook}` was cut by the cascade limit `{limit}`: {dropped} actions dropped"

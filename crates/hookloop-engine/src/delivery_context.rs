@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use hookloop_config::effective::{DeliveryRules, ForgeName};
 use hookloop_core::hook::Hook;
-use hookloop_core::purse::Amount;
+use hookloop_core::shared_budget::Amount;
 use hookloop_core::task::Task;
 use hookloop_git::excerpt::plain_line;
 use hookloop_git::forge::Forge;

@@ -18,7 +18,7 @@ use hookloop_core::id::{NoticeId, SessionId, Subject, TaskId};
 use hookloop_core::inbox::{Problem, ProblemDismissed, ProblemKey, ProblemKind, ProblemSubject};
 use hookloop_core::refusal::Refusal;
 use hookloop_core::remark::TaskRemark;
-use hookloop_core::session::facts::RetryLimitAnswered;
+use hookloop_core::session::facts::DecisionMade;
 use hookloop_core::session::{LimitDecision, SessionOutcome, stop};
 
 use crate::batch::{Batch, EventOrigin};
@@ -85,7 +85,7 @@ const RESUME_ANSWER_EFFECT: &str = "the session continues, and its next prompt h
 const RAISE_EFFECT: &str = "the session continues with a higher limit";
 const RETRY_EFFECT: &str = "the gates may fail as often again, and the next prompt has your words";
 const ACCEPT_EFFECT: &str = "the work is taken as it is, without proof";
-const QUIT_EFFECT: &str = "the session ends";
+const ABORT_EFFECT: &str = "the session ends";
 
 /// Lists the problems that need a person, the newest last.
 pub fn list(project: &Project, limit: usize) -> Result<Vec<Problem>, EngineError> {
@@ -146,7 +146,7 @@ pub fn title(project: &Project, problem: &Problem) -> Result<String, EngineError
                 let work = view.session(id)?.map(|row| row.work).unwrap_or_default();
                 format!("session {id} {words}: {work}")
             }
-            ProblemSubject::Purse => format!("the purse of all sessions {words}"),
+            ProblemSubject::Budget => format!("the budget of all sessions {words}"),
         })
     })
 }
@@ -161,7 +161,7 @@ pub fn evidence(project: &Project, problem: &Problem) -> Result<ItemEvidence, In
     let (session, choices) = match &key.about {
         ProblemSubject::Task(id) => {
             let can_approve = task_details(project, id, &mut details)?;
-            let is_held = problem.kind == ProblemKind::MergeHeld;
+            let is_held = problem.kind == ProblemKind::MergeBlocked;
             let effect = if is_held { RETURN_EFFECT } else { ANSWER_EFFECT };
             let mut choices = vec![(answer, effect)];
             if can_approve {
@@ -179,9 +179,9 @@ pub fn evidence(project: &Project, problem: &Problem) -> Result<ItemEvidence, In
         ProblemSubject::Session(id) => {
             (Some(id.clone()), session_choices(problem, id, &record, dismiss))
         }
-        ProblemSubject::Purse => {
-            details.push("more is in it tomorrow (UTC) if it is for a day".to_owned());
-            let usage = ("hookloop usage".to_owned(), "shows what the budget was used for");
+        ProblemSubject::Budget => {
+            details.push("a daily budget starts again at 00:00 UTC".to_owned());
+            let usage = ("hookloop usage".to_owned(), "shows the usage and the budget");
             (SessionId::of_actor(&problem.by), vec![usage, dismiss])
         }
     };
@@ -208,7 +208,7 @@ fn session_choices(
         (ProblemKind::SessionAsks, _) => vec![
             (answer, RETRY_EFFECT),
             (format!("hookloop inbox approve {key}"), ACCEPT_EFFECT),
-            (format!("hookloop inbox quit {key}"), QUIT_EFFECT),
+            (format!("hookloop inbox abort {key}"), ABORT_EFFECT),
         ],
         (_, Some(Some(flag))) => vec![(format!("{resume} {flag}"), RAISE_EFFECT)],
         (_, Some(None)) => vec![(resume, RESUME_EFFECT)],
@@ -257,7 +257,7 @@ pub fn answer(
     }
     let problem = of_key(project, key)?;
     match (&key.about, problem.kind) {
-        (ProblemSubject::Task(id), ProblemKind::MergeHeld) => {
+        (ProblemSubject::Task(id), ProblemKind::MergeBlocked) => {
             let delivery = project.read(|view| view.delivery(id))?;
             let head = delivery.submission.map(|submission| submission.head).unwrap_or_default();
             let (by, reason) = (project.actor().to_owned(), text.to_owned());
@@ -295,8 +295,8 @@ pub fn answer(
             let next = Some(format!("hookloop resume {id}"));
             Ok(DecisionResult { done: CommandOutcome::default(), next })
         }
-        (ProblemSubject::Purse, _) => Err(InboxError::Unfit {
-            why: "a purse takes no answer: it takes tomorrow, or a larger `limits: {purse: …}`"
+        (ProblemSubject::Budget, _) => Err(InboxError::Unfit {
+            why: "an exhausted budget takes no answer: wait for the next day (UTC) or raise `limits.budget`"
                 .to_owned(),
             instead: "hookloop usage".to_owned(),
         }),
@@ -356,7 +356,7 @@ pub fn approve(project: &Project, key: &ProblemKey) -> Result<DecisionResult, In
         return store_answer(project, key, (LimitDecision::Accept, None));
     }
     let answer = || match key.about {
-        ProblemSubject::Session(_) | ProblemSubject::Purse => {
+        ProblemSubject::Session(_) | ProblemSubject::Budget => {
             format!("hookloop inbox dismiss {key}")
         }
         ProblemSubject::Task(_) => format!("hookloop inbox answer {key} \"…\""),
@@ -451,7 +451,7 @@ fn store_answer(
     (answer, text): (LimitDecision, Option<&str>),
 ) -> Result<DecisionResult, InboxError> {
     let by = project.actor().to_owned();
-    let answered = EventBody::RetryLimitAnswered(RetryLimitAnswered { answer, by });
+    let answered = EventBody::DecisionMade(DecisionMade { answer, by });
     let said = text.map(|text| control::said(project, text));
     let origin = EventOrigin::command(fresh_id(), project.actor());
     project.store.transact(|unit| -> Result<_, EngineError> {

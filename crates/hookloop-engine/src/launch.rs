@@ -82,7 +82,7 @@ pub fn perform<O: SessionObserver>(
         stop,
         drift: HookDrift::new(runner, config, &hooks, opened.frozen.as_deref()),
         active_ms: opened.active_ms,
-        duration_ms: opened.plan.limits.duration_ms,
+        duration_ms: opened.plan.limits.max_duration_ms,
         rest,
     };
     // The watch exports traces until the session is over here. Then it exports the rest.
@@ -109,7 +109,7 @@ pub fn perform<O: SessionObserver>(
 
 /// Returns the project's prompt template, or the built-in one.
 pub fn template(project: &Project, runner: &HookRunner) -> Result<String, PerformError> {
-    let Some(path) = &project.rules().session.prompt else {
+    let Some(path) = &project.rules().session.prompt_template else {
         return Ok(prompt::TEMPLATE.to_owned());
     };
     let path = runner.root().join(path);

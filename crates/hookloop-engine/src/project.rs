@@ -16,7 +16,7 @@ use hookloop_core::command::Command;
 use hookloop_core::event::EventBody;
 use hookloop_core::hook::{Hook, HookHandler, HookRegistry};
 use hookloop_core::id::{SessionId, Subject, TaskId};
-use hookloop_core::purse::{Amount, Purse, ReservationAnswer};
+use hookloop_core::shared_budget::{Amount, ReservationAnswer, SharedBudget};
 use hookloop_core::trace::TraceParent;
 use hookloop_hooks::exec_context::ExecContext;
 use hookloop_hooks::runner::HookRunner;
@@ -38,10 +38,10 @@ use crate::log_location::{self, AfterLoss, LaunchContext, LogLocation};
 /// The budget that the sessions of a fleet share.
 pub trait FleetBudget: std::fmt::Debug + Send + Sync {
     /// Returns the limits of the budget.
-    fn budget(&self) -> Result<Purse, EngineError>;
+    fn budget(&self) -> Result<SharedBudget, EngineError>;
 
     /// Reserves `wish` for a session's turn. Returns none if the session is over.
-    fn set_aside(
+    fn reserve(
         &self,
         project: &Project,
         session: &SessionId,

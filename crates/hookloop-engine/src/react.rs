@@ -6,8 +6,8 @@ use hookloop_core::cascade::EventCause;
 use hookloop_core::claim::Fence;
 use hookloop_core::decide::DEPENDENCIES_MAX;
 use hookloop_core::event::{
-    ActionError, CascadeCut, Event, EventBody, HOOK_NAMESPACE, HookError, HookRan, OtherEvent,
-    ReactionFailed, SYSTEM_NODE, TaskStarted, WorkflowRequested,
+    ActionError, CascadeLimitReached, Event, EventBody, HOOK_NAMESPACE, HookError, HookRan,
+    OtherEvent, ReactionFailed, SYSTEM_NODE, TaskStarted, WorkflowRequested,
 };
 use hookloop_core::excerpt::first_chars;
 use hookloop_core::hook::{DeclaredAction, Hook, HookFailure, HookHandler};
@@ -225,8 +225,9 @@ impl Batch<'_, '_, '_> {
         }
         if let Some(limit) = cut {
             let origin = EventOrigin::hook(event.id.derive(hook, usize::MAX), cause);
-            let cut = CascadeCut { hook_name: hook.clone(), limit, dropped: dropped as u32 };
-            self.stage(origin, Subject::Project, EventBody::CascadeCut(cut))?;
+            let cut =
+                CascadeLimitReached { hook_name: hook.clone(), limit, dropped: dropped as u32 };
+            self.stage(origin, Subject::Project, EventBody::CascadeLimitReached(cut))?;
         }
         Ok(())
     }
@@ -322,7 +323,7 @@ impl Batch<'_, '_, '_> {
         }
     }
 
-    /// Returns the subject of a hook's log event: by `nodeId`, else that of the hook's own event.
+    /// Returns the subject of a hook's log event: by `node_id`, else that of the hook's own event.
     fn log_subject(
         &self,
         node: Option<&str>,
@@ -496,7 +497,7 @@ fn original(event: &Event) -> Value {
     json!({
         "timestamp": event.at,
         "type": event.body.kind(),
-        "nodeId": event.node_id(),
+        "node_id": event.node_id(),
         "data": event.body.data(),
     })
 }

@@ -16,7 +16,7 @@ use hookloop_config::clock::now;
 use hookloop_config::ids::fresh_id;
 use hookloop_config::paths::PlaceError;
 use hookloop_core::cascade::{CascadeLimit, EventCause};
-use hookloop_core::event::{CascadeCut, EventBody};
+use hookloop_core::event::{CascadeLimitReached, EventBody};
 use hookloop_core::id::Subject;
 use hookloop_hooks::exec_context::LockError;
 use hookloop_store::log::{EventLog, Seq};
@@ -200,9 +200,9 @@ impl Project {
         let id = fresh_id();
         self.store.transact(|unit| {
             let mut work = Batch::new(unit, &self.rules, now())?;
-            let cut = CascadeCut { hook_name: cause.hook.clone(), limit, dropped: 1 };
+            let cut = CascadeLimitReached { hook_name: cause.hook.clone(), limit, dropped: 1 };
             let origin = EventOrigin::hook(id, cause.clone());
-            work.stage_quietly(origin, Subject::Project, EventBody::CascadeCut(cut))?;
+            work.stage_quietly(origin, Subject::Project, EventBody::CascadeLimitReached(cut))?;
             Ok(())
         })
     }

@@ -1,4 +1,4 @@
-//! Many who want a task, holders that fall silent, and hooks of what is held.
+//! Tests of concurrent claims, expired leases, and hooks of claimed tasks.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use std::collections::HashSet;
@@ -111,17 +111,17 @@ fn what_was_left_comes_before_what_is_more_urgent() {
     assert_eq!(claimed_id(&project, bugs()).as_deref(), Some("left"));
     end("left", ReleaseReason::Expired);
     let others = WantedTask::Types(vec!["chore".to_owned()]);
-    assert_eq!(claimed_id(&project, others), None, "it has another type");
+    assert_eq!(claimed_id(&project, others), None, "the task has another type");
     assert_eq!(claimed_id(&project, WantedTask::Any).as_deref(), Some("left"));
-    // What was given back waits like all others.
+    // A released task is ordered like all others.
     end("left", ReleaseReason::Released);
     for name in ["bug", "top", "other", "left"] {
         assert_eq!(claimed_id(&project, WantedTask::Any).as_deref(), Some(name));
     }
 }
 
-/// Who dies may be the one who watches, and the one who would be next: how long a holder was silent is known to a
-/// third.
+/// The leader and the next dispatcher in line may die together with a holder: a third dispatcher
+/// has observed the holder's silence too.
 #[test]
 fn two_watchers_that_die_with_a_holder_do_not_delay_its_end() {
     let lease = Duration::from_secs(6);
@@ -158,7 +158,7 @@ fn two_watchers_that_die_with_a_holder_do_not_delay_its_end() {
             ]
         );
     }
-    // Nobody hears of the first two again.
+    // The first two dispatchers stop without a message.
     watchers.drain(..2);
     let is_over = |watcher: &mut Dispatcher| !watcher.take_expired().is_empty();
     while !watchers.iter_mut().any(is_over) {
@@ -166,7 +166,7 @@ fn two_watchers_that_die_with_a_holder_do_not_delay_its_end() {
         assert!(claimed.elapsed() < lease + Duration::from_secs(4), "too late");
     }
     assert!(claimed.elapsed() >= lease);
-    // In the end somebody leads again, where there is something to watch.
+    // A dispatcher becomes leader again once there is a claim to watch.
     add(&ours, "b", 0, None);
     ours.claim(&ClaimRequest { lease: lease * 20, ..request }).unwrap().unwrap();
     while !round(&mut watchers).contains(&DispatchRound::Leading) {
@@ -226,7 +226,8 @@ fn a_task_is_claimed_by_name() {
     assert!(matches!(again, Refusal::Claimed { epoch: 1, .. }), "{again:?}");
 }
 
-/// Many claim until nothing is left: each task is claimed once, the most urgent before the others.
+/// Claims from many threads until no task is left: each task is claimed once, the most urgent
+/// first.
 fn claim_all(opened: &[Project]) {
     const TASKS: usize = 500;
     const PRIORITIES: usize = 4;
@@ -254,12 +255,12 @@ fn claim_all(opened: &[Project]) {
     let events = opened[0].log().read(TASKS as u64 + 1, usize::MAX >> 1).unwrap();
     assert_eq!(events.len(), TASKS, "one event each");
     assert!(events.iter().all(|stored| matches!(stored.event.body, EventBody::TaskStarted(_))));
-    // Nobody passes by what is more urgent, unless another's claim of it is under way.
+    // A claim skips a more urgent task only while another claim of it is in flight.
     let priority = |id: &TaskId| id.as_str()[1..].parse::<usize>().unwrap() * 7 % PRIORITIES;
     for (id, _, ended) in &taken {
         let passed =
             taken.iter().find(|(other, began, _)| priority(other) < priority(id) && began > ended);
-        assert_eq!(passed, None, "{id} was taken first");
+        assert_eq!(passed, None, "{id} was claimed first");
     }
 }
 
@@ -268,7 +269,7 @@ fn each_task_is_claimed_once_from_a_file() {
     let dir = tempfile::tempdir().unwrap();
     let open = |path: &Path| project(Store::open(path).unwrap());
     let shared: Vec<Project> = (0..4).map(|_| open(&dir.path().join("log.db"))).collect();
-    // Two threads to each open file.
+    // Two threads for each open file.
     claim_all(&[shared.clone(), shared].concat());
 }
 

@@ -1,5 +1,5 @@
-//! Agents that come by themselves: what they can ask for, what they are held to, and that nothing of it is lost
-//! when the program that answers them ends.
+//! Tests of external sessions: the tools of an agent, the rules that apply to it, and that no state
+//! is lost when the server ends.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use std::fs;
@@ -49,7 +49,7 @@ impl Bed {
         AgentTools::new(self.project(), None).unwrap()
     }
 
-    /// A desk at which an agent iterates on task `t1`, and the iteration's id.
+    /// Returns the tools of an agent that iterates on task `t1`, and the iteration's id.
     fn iterating(&self, preset: StopPreset) -> (AgentTools, String) {
         self.task("t1");
         let desk = self.desk();
@@ -86,7 +86,7 @@ impl Bed {
         visit(&self.project(), &visited, &StopSwitch::new().unwrap()).unwrap()
     }
 
-    /// What the newest session came to.
+    /// Returns the outcome of the newest session.
     fn outcome(&self) -> Option<SessionOutcome> {
         let project = self.project();
         let row = project.read(|view| view.sessions(1)).unwrap().remove(0);
@@ -102,7 +102,7 @@ fn start(task: &str) -> LoopStart {
 fn code<T: std::fmt::Debug>(result: Result<T, DeskError>) -> &'static str {
     match result {
         Err(DeskError::Refused { code, next, .. }) => {
-            assert!(!next.is_empty(), "{code} does not say what to do");
+            assert!(!next.is_empty(), "{code} has no next step");
             code
         }
         other => panic!("not refused: {other:?}"),
@@ -121,7 +121,7 @@ fn the_flow_of_an_agent_that_leads_its_own_loop() {
 
     let judged = desk.validate(&id, "still at it").unwrap();
     assert_eq!((judged.signal, judged.number), (LoopSignal::Continue, 1));
-    // A claim is not proof.
+    // A claim of completion is not proof.
     let judged = desk.validate(&id, COMPLETE).unwrap();
     assert_eq!(judged.signal, LoopSignal::Continue);
     assert!(judged.feedback.iter().any(|text| text.contains("answer.txt")), "{judged:?}");
@@ -133,7 +133,7 @@ fn the_flow_of_an_agent_that_leads_its_own_loop() {
     bed.write("answer.txt", "42");
     let judged = desk.validate(&id, COMPLETE).unwrap();
     assert_eq!((judged.signal, judged.passed), (LoopSignal::Complete, true));
-    assert_eq!(bed.state("t1"), TaskState::Active, "the agent says when it is over");
+    assert_eq!(bed.state("t1"), TaskState::Active, "only the agent ends the loop");
 
     let done = desk.complete(&id, Promise::Complete).unwrap();
     assert_eq!((done.iterations, bed.state("t1")), (3, TaskState::Completed));
@@ -183,7 +183,7 @@ fn without_registered_hooks_the_stop_when_of_the_project_decides() {
     let evaluated = desk.evaluate(&id, &said).unwrap();
     assert_eq!((evaluated.action, evaluated.hook.as_str()), (StopDecision::Continue, "default"));
     assert_eq!(evaluated.reason, "No hooks registered for this task");
-    // The gate is not met yet, and then it is.
+    // The gate fails first, then passes.
     assert_eq!(desk.validate(&id, COMPLETE).unwrap().signal, LoopSignal::Continue);
     desk.next(&id).unwrap();
     bed.write("answer.txt", "42");
@@ -220,7 +220,7 @@ fn a_loop_ends_only_with_the_promises_that_it_was_started_with() {
     let told = judged.feedback.join("\n");
     assert!(told.contains("ESCALATE does not end this loop"), "{told}");
     assert!(told.contains("COMPLETE, BLOCKED"), "{told}");
-    // A server that is started again knows them.
+    // A restarted server knows the promises.
     drop(desk);
     let desk = bed.desk();
     assert_eq!(desk.next(&id).unwrap().promises, promises);
@@ -253,7 +253,7 @@ fn gates_that_never_pass_end_the_loop() {
 
 #[test]
 fn limits_are_lowered_and_never_raised() {
-    let bed = Bed::new("version: 1\nlimits: {iterations: 4, no_progress: 2}\n");
+    let bed = Bed::new("version: 1\nlimits: {max_iterations: 4, max_no_progress: 2}\n");
     bed.task("t1");
     bed.task("t2");
     let desk = bed.desk();
@@ -271,7 +271,7 @@ fn limits_are_lowered_and_never_raised() {
     assert_eq!(judged.signal, LoopSignal::Escalate);
     assert_eq!(judged.feedback, ["a limit was reached: iterations"]);
     assert_eq!(code(desk.next(&id)), "over");
-    // It could have as much again otherwise.
+    // Otherwise the task would get the same limits again.
     assert_eq!(bed.state("t1"), TaskState::Blocked);
 }
 
@@ -294,7 +294,7 @@ fn tasks_with_gates_are_not_completed_by_a_word() {
     assert_eq!(bed.state("t2"), TaskState::Ready);
     let free = Bed::new("version: 1\n");
     free.task("t1");
-    // Without a gate nothing proves it: only a person completes it.
+    // Without a gate the task cannot be proven: only a person completes it.
     assert_eq!(code(free.desk().update("t1", &to(TaskState::Completed))), "not_proven");
     assert_eq!(free.state("t1"), TaskState::Ready);
 }
@@ -346,14 +346,14 @@ fn native_hooks_send_back_until_it_is_proven() {
     };
     assert_eq!(note.as_deref(), Some("hookloop: proven by answer"));
     assert_eq!(bed.outcome(), Some(SessionOutcome::Complete { unproven: false }));
-    // The next question is the next session.
+    // The next prompt is the next session.
     bed.remove("answer.txt");
     assert!(matches!(bed.visit(HookMoment::Stop { message: "Done" }), HookReply::Block { .. }));
     assert_eq!(bed.visit(HookMoment::End), HookReply::Nothing);
     assert_eq!(bed.outcome(), Some(SessionOutcome::Cancelled));
 }
 
-/// Returns how often a native hook blocks an agent that never proves its work, and the note that ends it.
+/// Returns how often a native hook blocks an agent that never proves its work, and the final note.
 fn blocks_until_pass(bed: &Bed, blocks_max: Option<u32>) -> (u32, String) {
     let mut blocks = 0;
     loop {
@@ -381,7 +381,7 @@ fn native_hooks_end_at_our_limit() {
     let bed = Bed::new(GATED);
     let (blocks, note) = blocks_until_pass(&bed, None);
     assert_eq!(blocks, 5);
-    assert!(note.contains("a human is needed"), "{note}");
+    assert!(note.contains("a person must decide"), "{note}");
     assert!(matches!(bed.outcome(), Some(SessionOutcome::NeedsHuman { .. })));
 }
 
@@ -420,7 +420,7 @@ fn the_current_task_is_told_at_the_start() {
     assert_eq!(bed.visit(HookMoment::Stop { message: "" }), HookReply::Pass { note: None });
 }
 
-/// All of them, not only one.
+/// Removes all gates, not only one.
 #[test]
 fn gates_that_are_all_taken_away_prove_nothing() {
     let bed = Bed::new(GATED);

@@ -1,4 +1,4 @@
-//! Whatever a user or a project writes, it loosens nothing of what a policy says.
+//! Tests that no user or project configuration loosens a policy.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use std::cell::Cell;
@@ -26,23 +26,23 @@ gates:
   before_merge: [{use: run_tests, command: make check}]
 limits:
   cascade: {depth: 3, total: 50}
-  iterations: 20
-  duration: 1h
-  turn: 10m
-  hook_retries: 2
-  tokens: 1000
-  cost: 2
-  purse: {cost: 5, per: day}
+  max_iterations: 20
+  max_duration: 1h
+  turn_timeout: 10m
+  gate_retries: 2
+  max_tokens: 1000
+  max_cost: 2
+  budget: {cost: 5, period: day}
 agents: [claude, command]
 permissions: edit
 accept_at_retry_limit: false
 ";
 
-/// A place with a policy, a user and a project.
+/// A directory with a policy, a user configuration and a project.
 struct Bed {
     directory: tempfile::TempDir,
     policies: Vec<PolicyFile>,
-    /// Whether agents were looked at without any settings.
+    /// Whether agents were already checked without any settings.
     has_looked: Cell<bool>,
 }
 
@@ -67,7 +67,7 @@ impl Bed {
         path
     }
 
-    /// A policy that only its owner can write to.
+    /// Writes a policy file that only its owner can change.
     fn policy(&self, name: &str, text: &str) -> PathBuf {
         let path = self.write(&format!("{name}/policy.yaml"), text);
         let mode = |path: &Path, mode| {
@@ -87,7 +87,7 @@ impl Bed {
         LaunchContext { user_file, policies: self.policies.clone(), ..LaunchContext::default() }
     }
 
-    /// What holds in the project; none if a file is refused.
+    /// Returns the effective configuration of the project; `None` if a file is refused.
     fn rules(&self) -> Option<EffectiveConfig> {
         self.rules_of(&self.around().user().ok()?)
     }
@@ -97,7 +97,7 @@ impl Bed {
         settings.ok().map(|settings| settings.rules)
     }
 
-    /// What is looser than the policy allows, in words.
+    /// Returns the names of the rules that are looser than the policy allows.
     fn looseness(&self, rules: &EffectiveConfig, policy: &PolicySet) -> BTreeSet<&'static str> {
         let mut loose = BTreeSet::new();
         let mut check = |is_kept: bool, what| {
@@ -107,7 +107,7 @@ impl Bed {
         };
         check(rules.limits.within(policy.limits()) == rules.limits, "limits");
         check(has_gates(rules, policy), "gates");
-        check(rules.session.prompt.is_none(), "prompt");
+        check(rules.session.prompt_template.is_none(), "prompt");
         check(rules.agents.iter().all(|agent| agent.source != HookSource::Project), "settings");
         let hooks = rules.hooks.list();
         check(hooks.iter().all(|hook| hook.source != HookSource::Project), "hooks");
@@ -122,7 +122,7 @@ impl Bed {
         let trust = Trust::default();
         let path = self.directory.path().join("bin");
         let ground = AgentGround { root: &self.root(), trust: &trust, path: path.as_os_str() };
-        // Without settings for agents they are what they were at the last look.
+        // Without agent settings the result is the same as in the first check.
         let is_known = self.has_looked.replace(true) && rules.agents.is_empty();
         for name in configured.chain(named).filter(|_| !is_known) {
             let Ok(fit) = fit(rules, name, &AgentChoices::default(), ground) else { continue };
@@ -130,7 +130,7 @@ impl Bed {
             let is_admitted = settings.base.is_none_or(|base| base == "claude");
             check(is_admitted && name != "acp:true", "agents");
             check(settings.permissions <= AgentPermissions::Edit, "permissions");
-            check(settings.args.is_empty() && settings.allow.is_empty(), "powers");
+            check(settings.args.is_empty() && settings.allowed_tools.is_empty(), "powers");
             check(!settings.takes_repository, "takes repository");
         }
         let full = AgentChoices { model: None, permissions: Some("full".to_owned()) };
@@ -140,7 +140,7 @@ impl Bed {
     }
 }
 
-/// Whether all gates of the policy are there, first and as they are, whoever works on whatever.
+/// Returns whether all gates of the policy come first and unchanged, for every task type and agent.
 fn has_gates(rules: &EffectiveConfig, policy: &PolicySet) -> bool {
     let switches: Vec<(String, bool)> =
         rules.hooks.list().iter().map(|hook| (hook.name.clone(), false)).collect();
@@ -175,7 +175,7 @@ fn has_gates(rules: &EffectiveConfig, policy: &PolicySet) -> bool {
     })
 }
 
-/// Values that a schema describes, with others that try to be more than they may.
+/// Values that conform to a schema, including some that try to exceed a policy.
 struct Samples<'s> {
     definitions: &'s Value,
 }
@@ -217,7 +217,7 @@ impl Samples<'_> {
         let kinds: Vec<&str> = match &schema["type"] {
             Value::String(kind) => vec![kind],
             Value::Array(kinds) => kinds.iter().filter_map(Value::as_str).collect(),
-            // What an action is about.
+            // The target of an action.
             _ => return vec![json!({ "goal": "x" }), json!({ "type": "x" }), json!("x")],
         };
         kinds.into_iter().flat_map(|kind| self.of_kind(kind, schema, depth)).collect()
@@ -255,7 +255,8 @@ impl Samples<'_> {
         let mut objects = Vec::new();
         let points = ["stop", "before_submit", "task_created"];
         let is_of_points = points.iter().all(|point| properties.contains_key(*point));
-        // Lists of types and agents are further down; one of their points stands for all.
+        // Types and agents repeat the hook points at a deeper level; one of those points represents
+        // all.
         let tried = if depth > 1 { &points[1..2] } else { &points[..] };
         let is_tried = |name: &str| !is_of_points || tried.contains(&name);
         for (name, property) in properties.iter().filter(|(name, _)| is_tried(name)) {
@@ -263,7 +264,7 @@ impl Samples<'_> {
                 let mut object = base.clone();
                 object.insert(name.clone(), sample);
                 objects.push(json!(object));
-                // Options stand beside a command.
+                // Options are valid only beside a command.
                 if properties.contains_key("command") && name != "command" {
                     object.insert("command".to_owned(), json!(["true"]));
                     objects.push(json!(object));
@@ -271,7 +272,7 @@ impl Samples<'_> {
             }
         }
         if let Some(more @ Value::Object(_)) = schema.get("additionalProperties") {
-            // Other names with some of them: all with all would take minutes.
+            // Other names get only some of the samples: all combinations would take minutes.
             let others = ["mine", "policy", "nats://h:1"].iter().cycle();
             for (sample, other) in self.of(more, depth + 1).into_iter().zip(others) {
                 objects.push(json!({ "claude": sample }));
@@ -284,7 +285,7 @@ impl Samples<'_> {
     }
 }
 
-/// Every key of a file with every sample of it, and what of that was taken.
+/// Writes every key with each of its samples, and calls `see` for each accepted document.
 fn check_all(
     schema: &Value,
     file: &str,
@@ -306,7 +307,7 @@ fn check_all(
                 see(key, &document, &rules);
             }
         }
-        assert!(taken.contains_key(key.as_str()), "no sample of `{key}` is taken");
+        assert!(taken.contains_key(key.as_str()), "no sample of `{key}` is accepted");
     }
     bed.write(file, "version: 1\n");
     assert!(taken.values().sum::<usize>() > 500, "{taken:?}");
@@ -327,7 +328,7 @@ fn no_key_of_a_project_or_a_user_loosens_a_policy() {
     }
 }
 
-/// What can be looser than a policy says.
+/// Rules that can be looser than a policy allows.
 const LOOSE: [&str; 10] = [
     "agents",
     "asked for",
@@ -341,7 +342,7 @@ const LOOSE: [&str; 10] = [
     "settings",
 ];
 
-/// The checks above can fail: without the policy, each of them does.
+/// Checks that the test above can fail: without the policy, each rule is loosened.
 #[test]
 fn without_a_policy_the_same_keys_loosen_all_of_it() {
     let policy = Bed::new(Some(POLICY)).around().policies().unwrap();
@@ -353,7 +354,7 @@ fn without_a_policy_the_same_keys_loosen_all_of_it() {
         let bed = Bed::new(None);
         let mut last = String::new();
         check_all(&schema, file, &bed, &mut |key, _, rules| {
-            // Enough of each key.
+            // One sample of each key is enough once all rules are found.
             if last != key || loose.len() < LOOSE.len() {
                 loose.extend(bed.looseness(rules, &policy));
                 key.clone_into(&mut last);
@@ -369,15 +370,15 @@ fn several_policies_hold_together_and_each_only_tightens() {
     let second = "version: 1
 repository_hooks: trusted
 gates: {stop: [{name: required, command: ['false']}]}
-limits: {iterations: 50, errors: 1}
+limits: {max_iterations: 50, max_errors: 1}
 agents: [claude, codex]
 permissions: full
 accept_at_retry_limit: true
 ";
     bed.policies.push(PolicyFile::Named(bed.policy("second", second)));
     let policy = bed.around().policies().unwrap();
-    assert_eq!(policy.limits().session.iterations, 20);
-    assert_eq!(policy.limits().session.errors, 1);
+    assert_eq!(policy.limits().session.max_iterations, 20);
+    assert_eq!(policy.limits().session.max_errors, 1);
     assert_eq!(policy.permissions().unwrap().value, AgentPermissions::Edit);
     assert!(policy.no_repository_hooks().is_some() && policy.no_accepting().is_some());
     let rules = bed.rules().unwrap();
@@ -467,7 +468,7 @@ fn mistakes_are_named_with_their_line() {
     check("gates:\n  before_merge:\n    - gatekeeper: qa", 4, "gatekeepers");
     check("permissions: all", 2, "");
     check("accept_at_retry_limit: sometimes", 2, "true");
-    check("limits: {iterations: many}", 2, "whole number");
+    check("limits: {max_iterations: many}", 2, "whole number");
     check("secrets: {'*': {A_B: {env: X, file: y}}}", 2, "exactly one");
     check("secrets: {'*': {PATH: {env: X}}}", 2, "PATH");
     check("secrets: {'*': {HOOKLOOP_STORE: {env: X}}}", 2, "HOOKLOOP_STORE");

@@ -1,4 +1,4 @@
-//! Tasks before their time, tasks that wait long, tasks of which few may be in hands, and tasks that come again.
+//! Tests of delayed tasks, priority aging, work-in-progress limits and recurring tasks.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use hookloop_core::event::EventBody;
 use hookloop_core::id::TaskId;
 use hookloop_core::refusal::Refusal;
 use hookloop_core::schedule::{
-    Overlap, Schedule, ScheduleCommand, ScheduleFired, ScheduleName, SlotResult, Timetable,
+    OccurrenceResult, Overlap, Schedule, ScheduleCommand, ScheduleFired, ScheduleName, Timetable,
 };
 use hookloop_core::slots::WipLimits;
 use hookloop_core::task::{Priority, TaskOutcome, TaskSpec, TaskState};
@@ -100,7 +100,7 @@ fn nobody_takes_a_task_before_its_time() {
     assert_eq!(refusal(claim(&project, WantedTask::Task(id("later")))), early);
     let start = Command::StartTask { id: id("later"), context: None };
     assert_eq!(refusal(project.execute(&start)), early);
-    // Nobody need be there for it to become ready.
+    // The task becomes ready without any process running.
     let later = project.store().glance(|view| {
         let view = view.at(time);
         let counts = view.counts()?;
@@ -118,11 +118,12 @@ fn nobody_takes_a_task_before_its_time() {
     assert_eq!((now.1.count, now.1.next, now.2), (1, Some(time), 0));
     add(&project, "past", TaskSpec { not_before: Some(Timestamp(0)), ..spec(9, None) });
     assert_eq!(claimed_id(&project, WantedTask::Any).as_deref(), Some("past"));
-    // A person may have done it already.
+    // A person may have completed the task earlier.
     complete(&project, id("later"), Fence::None).unwrap();
 }
 
-/// What it waits for is announced when that is completed; that it is ready is not said before its time.
+/// The completion of the dependency is announced at once, but the task is not reported as ready
+/// before its time.
 #[test]
 fn a_dependent_waits_for_its_time_too() {
     let project = alone(SchedulingRules::default());
@@ -148,15 +149,20 @@ fn a_dependent_waits_for_its_time_too() {
 
 #[test]
 fn who_waits_long_comes_before_who_is_urgent() {
-    for (ageing, first) in
+    for (priority_aging, first) in
         [(PriorityAging::Each { ms: 1 }, "old"), (PriorityAging::Never, "urgent")]
     {
-        let project = alone(SchedulingRules { ageing, ..SchedulingRules::default() });
+        let project = alone(SchedulingRules { priority_aging, ..SchedulingRules::default() });
         add(&project, "old", spec(9, None));
-        // Ten steps are more than there are priorities; more time makes it only more so.
+        // Ten aging steps exceed the number of priorities; a longer wait does not change the
+        // result.
         std::thread::sleep(Duration::from_millis(10));
         add(&project, "urgent", spec(0, None));
-        assert_eq!(claimed_id(&project, WantedTask::Any).as_deref(), Some(first), "{ageing:?}");
+        assert_eq!(
+            claimed_id(&project, WantedTask::Any).as_deref(),
+            Some(first),
+            "{priority_aging:?}"
+        );
     }
 }
 
@@ -179,7 +185,7 @@ fn a_claim_passes_by_what_is_bounded() {
     let named = refusal(claim(&project, WantedTask::Task(id("b2"))));
     assert!(matches!(named, Refusal::NoSlot { .. }), "{named:?}");
     assert_eq!(claimed_id(&project, WantedTask::Any).as_deref(), Some("c1"));
-    // Who starts one without a claim has it in hands as well.
+    // A task that is started without a claim counts as in progress as well.
     project.execute(&Command::StartTask { id: id("c2"), context: None }).unwrap();
     assert_eq!(claimed_id(&project, WantedTask::Any), None);
     let why = project.why_none(&WantedTask::Any).unwrap();
@@ -188,7 +194,8 @@ fn a_claim_passes_by_what_is_bounded() {
     assert_eq!(claimed_id(&project, WantedTask::Any).as_deref(), Some("b2"));
 }
 
-/// Everybody claims and completes until nothing is left; what was in hands at once is told by the log.
+/// Claims and completes from all projects until no task is left, and checks the number of
+/// concurrent claims in the log.
 fn check_bounds(opened: &[Project], all: u32, bugs: u32) {
     const TASKS: usize = 80;
     for n in 0..TASKS {
@@ -197,7 +204,7 @@ fn check_bounds(opened: &[Project], all: u32, bugs: u32) {
     }
     let claims = || claim(&opened[0], WantedTask::Any).unwrap();
     let first: Vec<ClaimedTask> = std::iter::from_fn(claims).take(TASKS).collect();
-    assert_eq!(first.len(), all as usize, "as many as could be wanted to");
+    assert_eq!(first.len(), all as usize, "not as many claims as the limit allows");
     for ClaimedTask { task, epoch, .. } in first {
         complete(&opened[0], task.id, Fence::Epoch(epoch)).unwrap();
     }
@@ -241,7 +248,7 @@ fn check_bounds(opened: &[Project], all: u32, bugs: u32) {
 fn a_limit_holds_over_all_machines() {
     let (log, scheduling) = (MemoryLog::default(), bounded(Some(3), Some(1)));
     let machines: Vec<Project> = (0..4).map(|_| over(&log, &scheduling)).collect();
-    // Two threads on each.
+    // Two threads for each project.
     check_bounds(&[machines.clone(), machines].concat(), 3, 1);
 }
 
@@ -266,7 +273,7 @@ fn where_nothing_is_bounded_nothing_is_kept_of_it() {
         events.iter().map(|stored| stored.event.body.kind().to_owned()).collect::<Vec<_>>()
     };
     assert_eq!(kinds(SchedulingRules::default()), ["task_started"]);
-    assert_eq!(kinds(bounded(None, Some(1))), ["task_started", "slot_taken"]);
+    assert_eq!(kinds(bounded(None, Some(1))), ["task_started", "wip_permit_acquired"]);
     let others = [("chore".to_owned(), 1)].into();
     let slots = WipLimits { all: None, of_type: others };
     assert_eq!(kinds(SchedulingRules { slots, ..SchedulingRules::default() }), ["task_started"]);
@@ -309,14 +316,15 @@ fn a_slot_makes_one_task_over_all_machines() {
         for project in machines.iter().chain(&machines) {
             scope.spawn(move || {
                 for slot in 0..SLOTS {
-                    // What another machine wrote is seen when the log was looked at.
+                    // Reading updates the view with the events of other machines.
                     project.read(|view| view.totals()).unwrap();
                     project.fire_schedules(Timestamp(first.0 + slot * HOUR)).unwrap();
                 }
             });
         }
     });
-    let slots: Vec<i64> = fired(&machines[0]).iter().map(|f| (f.slot.0 - first.0) / HOUR).collect();
+    let slots: Vec<i64> =
+        fired(&machines[0]).iter().map(|f| (f.occurrence.0 - first.0) / HOUR).collect();
     assert!(slots.is_sorted_by(|a, b| a < b), "each at most once, in order: {slots:?}");
     assert_eq!(slots.last(), Some(&(SLOTS - 1)));
     let tasks = machines[1].read(|view| Ok(view.totals()?.tasks())).unwrap();
@@ -339,10 +347,10 @@ fn of_what_nobody_was_there_for_the_last_is_made() {
     assert_eq!(project.fire_schedules(later).unwrap(), []);
     assert_eq!(next(&project), Some(Timestamp(first.0 + 6 * HOUR)));
     assert_eq!(fired(&project)[0].missed_from, Some(first));
-    // While it is open there is no other, which is on record.
+    // While the task is open no other one is created, and the skip is recorded.
     let after = Timestamp(first.0 + 6 * HOUR);
     assert_eq!(project.fire_schedules(after).unwrap(), []);
-    assert_eq!(fired(&project)[1].came, SlotResult::SkippedFor(task.clone()));
+    assert_eq!(fired(&project)[1].came, OccurrenceResult::SkippedFor(task.clone()));
     complete(&project, task, Fence::None).unwrap();
     let after = Timestamp(first.0 + 7 * HOUR);
     assert_eq!(project.fire_schedules(after).unwrap(), [name().task_at(after).unwrap()]);
@@ -369,7 +377,7 @@ fn a_schedule_rests_while_it_is_paused_and_ends_when_it_is_removed() {
     assert_eq!(fired(&project).len(), 1);
 }
 
-/// Hooks follow the task of a schedule as they follow any other.
+/// Checks that hooks run for the task of a schedule as for any other.
 #[test]
 fn a_schedules_task_has_hooks() {
     let dir = tempfile::tempdir().unwrap();

@@ -36,7 +36,7 @@ pub struct Finding {
     pub status: FindingStatus,
     pub message: String,
     /// The fix, if one is known.
-    pub mend: Option<Remedy>,
+    pub remedy: Option<Remedy>,
 }
 
 /// The subject of a finding.
@@ -133,7 +133,7 @@ impl FindingGroup {
         message: impl Into<String>,
     ) -> Finding {
         let (about, message) = (about.to_owned(), message.into());
-        Finding { group: self, about, status, message, mend: None }
+        Finding { group: self, about, status, message, remedy: None }
     }
 
     pub fn ok(self, about: &str, message: impl Into<String>) -> Finding {
@@ -151,14 +151,14 @@ impl FindingGroup {
 
 impl Finding {
     #[must_use]
-    pub fn mended_by(self, mend: Remedy) -> Finding {
-        Finding { mend: Some(mend), ..self }
+    pub fn with_remedy(self, remedy: Remedy) -> Finding {
+        Finding { remedy: Some(remedy), ..self }
     }
 
     /// Adds a command that fixes the problem.
     #[must_use]
     pub fn typed(self, command: impl Into<String>) -> Finding {
-        self.mended_by(Remedy::Type(command.into()))
+        self.with_remedy(Remedy::Type(command.into()))
     }
 }
 

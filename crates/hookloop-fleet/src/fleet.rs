@@ -20,11 +20,11 @@ use hookloop_config::paths::ProjectPaths;
 use hookloop_core::authority::ControlledAction;
 use hookloop_core::event::EventBody;
 use hookloop_core::fleet::{
-    BudgetSet, FleetOrder, FleetOrderLifted, FleetOrdered, FleetOrders, FleetScope,
-    RateLimitReported, WorkerName,
+    BudgetSet, FleetDirective, FleetDirectiveCleared, FleetDirectiveSet, FleetDirectives,
+    FleetScope, RateLimitReported, WorkerName,
 };
 use hookloop_core::id::Subject;
-use hookloop_core::purse::{Purse, ReservationAnswer};
+use hookloop_core::shared_budget::{ReservationAnswer, SharedBudget};
 use hookloop_core::time::Timestamp;
 use hookloop_engine::error::EngineError;
 use hookloop_engine::log_location::{self, AfterLoss, LaunchContext, LogLocation};
@@ -49,7 +49,6 @@ pub struct Fleet {
 
 /// The state that a worker publishes with its heartbeat.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
 pub struct WorkerPresence {
     pub name: WorkerName,
     pub machine: String,
@@ -93,12 +92,12 @@ impl WorkerState {
     }
 }
 
-impl From<FleetOrder> for WorkerState {
-    fn from(order: FleetOrder) -> WorkerState {
+impl From<FleetDirective> for WorkerState {
+    fn from(order: FleetDirective) -> WorkerState {
         match order {
-            FleetOrder::Drain => WorkerState::Draining,
-            FleetOrder::Pause => WorkerState::Paused,
-            FleetOrder::Stop => WorkerState::Stopped,
+            FleetDirective::Drain => WorkerState::Draining,
+            FleetDirective::Pause => WorkerState::Paused,
+            FleetDirective::Stop => WorkerState::Stopped,
         }
     }
 }
@@ -109,7 +108,7 @@ pub struct ServedProject {
     pub project: String,
     /// The reason why the worker claims no task of the project, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub unfit: Option<String>,
+    pub ineligible: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -195,18 +194,18 @@ impl Fleet {
         Ok(&self.log)
     }
 
-    pub fn orders(&self) -> Result<FleetOrders, EngineError> {
+    pub fn orders(&self) -> Result<FleetDirectives, EngineError> {
         self.directives().read(|view| view.orders())
     }
 
-    pub fn order(&self, ordered: FleetOrdered) -> Result<(), EngineError> {
+    pub fn order(&self, ordered: FleetDirectiveSet) -> Result<(), EngineError> {
         self.log.authorize(ControlledAction::DirectFleet)?;
         // A directive for a misspelt name would reach no worker, and the intended worker would
         // continue.
         if let FleetScope::Worker(name) = &ordered.scope {
             self.check_known(name)?;
         }
-        self.say(EventBody::FleetOrdered(ordered))
+        self.say(EventBody::FleetDirectiveSet(ordered))
     }
 
     /// Clears the directive of a scope. Returns whether there was one.
@@ -219,41 +218,41 @@ impl Fleet {
     ///
     /// A worker clears the directive that it has carried out.
     pub fn clear(&self, scope: FleetScope) -> Result<bool, EngineError> {
-        let is_there = self.orders()?.0.iter().any(|standing| standing.ordered.scope == scope);
+        let is_there = self.orders()?.0.iter().any(|standing| standing.set.scope == scope);
         if is_there {
-            self.say(EventBody::FleetOrderLifted(FleetOrderLifted { scope }))?;
+            self.say(EventBody::FleetDirectiveCleared(FleetDirectiveCleared { scope }))?;
         }
         Ok(is_there)
     }
 
-    pub fn budget(&self) -> Result<Purse, EngineError> {
+    pub fn budget(&self) -> Result<SharedBudget, EngineError> {
         self.directives().read(|view| view.budget())
     }
 
-    pub fn set_budget(&self, purse: Purse) -> Result<(), EngineError> {
+    pub fn set_budget(&self, budget: SharedBudget) -> Result<(), EngineError> {
         self.log.authorize(ControlledAction::SetFleetBudget)?;
-        self.say(EventBody::FleetBudgetSet(BudgetSet { purse }))
+        self.say(EventBody::FleetBudgetSet(BudgetSet { budget }))
     }
 
     /// Returns whether the budget covers one more turn, with all reservations counted as spent.
     pub fn may_begin(&self) -> Result<ReservationAnswer, EngineError> {
-        let purse = self.budget()?;
-        if purse.is_none() {
+        let budget = self.budget()?;
+        if budget.is_none() {
             return Ok(ReservationAnswer::Granted);
         }
-        let all = hookloop_core::purse::Amount::ALL;
-        self.ledger()?.read(|view| Ok(purse.reserve(&view.purse(now().into())?, purse.wish(all))))
+        let all = hookloop_core::shared_budget::Amount::ALL;
+        self.ledger()?
+            .read(|view| Ok(budget.reserve(&view.budget_standing(now().into())?, budget.wish(all))))
     }
 
     /// Records a rate limit of a provider or forge until `until`.
     pub fn slow_down(&self, what: &str, until: Timestamp) -> Result<(), EngineError> {
         let known = self.directives().read(|view| view.slowed())?;
-        let is_known = |slowed: &RateLimitReported| slowed.what == what && slowed.until >= until;
+        let is_known = |slowed: &RateLimitReported| slowed.source == what && slowed.until >= until;
         match known.iter().any(is_known) {
             true => Ok(()),
-            false => {
-                self.say(EventBody::Slowed(RateLimitReported { what: what.to_owned(), until }))
-            }
+            false => self
+                .say(EventBody::RateLimited(RateLimitReported { source: what.to_owned(), until })),
         }
     }
 

@@ -25,7 +25,7 @@ use hookloop_config::clock::now;
 use hookloop_config::ids::fresh_id;
 use hookloop_core::event::{EventBody, NoData};
 use hookloop_core::id::{NoticeId, Subject};
-use hookloop_core::inbox::{NoticeClaimed, NoticeFailed, Problem, ProblemKey};
+use hookloop_core::inbox::{NotificationClaimed, NotificationFailed, Problem, ProblemKey};
 use hookloop_core::time::Timestamp;
 use hookloop_engine::batch::{Batch, EventOrigin};
 use hookloop_engine::error::EngineError;
@@ -138,7 +138,7 @@ pub fn test(project: &Project, channel: &NotificationChannel) -> Result<(), Stri
         id,
         project: project.name().to_owned(),
         items: vec![item],
-        left_out: 0,
+        omitted: 0,
     };
     OpenChannel::open(channel, runner)?.send(&message.cleaned())
 }
@@ -195,7 +195,7 @@ impl<'p> ReadyChannel<'p> {
     }
 
     fn untold(&self, limit: usize) -> Result<Vec<Problem>, EngineError> {
-        self.project.read(|view| view.untold(&self.to, &self.channel.kinds, limit))
+        self.project.read(|view| view.untold(&self.to, &self.channel.types, limit))
     }
 
     fn tell_each(&self, report: &mut RoundReport) -> Result<(), EngineError> {
@@ -240,7 +240,7 @@ impl<'p> ReadyChannel<'p> {
         let subject = Subject::Notice(id.clone());
         let message = self.message(id, problems)?;
         if message.items.is_empty() {
-            return self.project.append(&subject, EventBody::NoticeDropped(NoData {}));
+            return self.project.append(&subject, EventBody::NotificationDropped(NoData {}));
         }
         crash::point("notice");
         let sent = self.door.send(&message);
@@ -249,11 +249,11 @@ impl<'p> ReadyChannel<'p> {
             Ok(()) => {
                 let (channel, problems) = (self.channel.name.clone(), problems.to_vec());
                 report.sent.push(SentMessage { channel, id: id.clone(), problems });
-                EventBody::NoticeSent(NoData {})
+                EventBody::NotificationSent(NoData {})
             }
             Err(reason) => {
                 report.fail(self.channel, reason.clone());
-                EventBody::NoticeFailed(NoticeFailed { reason })
+                EventBody::NotificationFailed(NotificationFailed { reason })
             }
         };
         self.project.append(&subject, body)
@@ -267,7 +267,7 @@ impl<'p> ReadyChannel<'p> {
         problems: &[ProblemKey],
     ) -> Result<bool, EngineError> {
         let subject = Subject::Notice(id.clone());
-        let claimed = NoticeClaimed {
+        let claimed = NotificationClaimed {
             channel: self.channel.name.clone(),
             to: self.to.clone(),
             machine: machine(),
@@ -286,7 +286,7 @@ impl<'p> ReadyChannel<'p> {
                 }
             }
             let origin = EventOrigin::command(event, self.project.actor());
-            let body = EventBody::NoticeClaimed(claimed.clone());
+            let body = EventBody::NotificationClaimed(claimed.clone());
             work.stage_quietly(origin, subject.clone(), body)?;
             Ok(true)
         })
@@ -305,11 +305,11 @@ impl<'p> ReadyChannel<'p> {
             (Some(_), None) => "not told: there are too many secrets to look for".to_owned(),
         };
         let mut items = Vec::new();
-        let mut left_out = 0;
+        let mut omitted = 0;
         for key in problems {
             let Some(problem) = inbox::standing(self.project, key)? else { continue };
             if items.len() == message::ITEMS_MAX {
-                left_out += 1;
+                omitted += 1;
                 continue;
             }
             items.push(MessageItem {
@@ -321,7 +321,7 @@ impl<'p> ReadyChannel<'p> {
             });
         }
         let project = self.project.name().to_owned();
-        Ok(NotificationMessage { id: id.clone(), project, items, left_out }.cleaned())
+        Ok(NotificationMessage { id: id.clone(), project, items, omitted }.cleaned())
     }
 }
 

@@ -20,7 +20,9 @@ use std::time::{Duration, Instant};
 
 use hookloop_config::clock::now;
 use hookloop_core::event::FORMAT;
-use hookloop_core::fleet::{FleetOrder, FleetOrders, FleetScope, StandingOrder, WorkerName};
+use hookloop_core::fleet::{
+    FleetDirective, FleetDirectives, FleetScope, StandingDirective, WorkerName,
+};
 use hookloop_core::id::{SessionId, TaskId};
 use hookloop_core::time::Timestamp;
 use hookloop_engine::delivery::train::TrainReport;
@@ -78,7 +80,7 @@ pub struct WorkerPlan {
 /// An update that a running worker reports.
 #[derive(Debug)]
 pub enum WorkerUpdate<'a> {
-    Took {
+    Claimed {
         project: &'a str,
         task: &'a TaskId,
         session: &'a SessionId,
@@ -90,7 +92,7 @@ pub enum WorkerUpdate<'a> {
         session: &'a SessionId,
         end: &'a TaskRunEnd,
     },
-    Arrived {
+    MergeResult {
         project: &'a str,
         arrival: &'a TrainReport,
     },
@@ -102,12 +104,12 @@ pub enum WorkerUpdate<'a> {
     },
     State(WorkerState),
     /// A project became ineligible (`why` is set) or eligible again (`why` is `None`).
-    Unfit {
+    Ineligible {
         project: &'a str,
         why: Option<&'a str>,
     },
     /// A step failed. The worker tries it again.
-    Trouble {
+    Error {
         project: Option<&'a str>,
         why: String,
     },
@@ -157,7 +159,7 @@ struct WorkerLoop<'w> {
 /// The state of the thread that decides which tasks begin and end.
 struct DecisionQueue {
     hands: Vec<TaskRun>,
-    orders: FleetOrders,
+    orders: FleetDirectives,
     /// The time at which draining began.
     draining: Option<Instant>,
     state: WorkerState,
@@ -205,8 +207,8 @@ impl Worker {
         // The drain directive is carried out. It must not apply to a later worker with this name.
         let scope = FleetScope::Worker(self.plan.name.to_string());
         let orders = self.fleet.orders()?;
-        let is_drain = |standing: &StandingOrder| {
-            standing.ordered.scope == scope && standing.ordered.order == FleetOrder::Drain
+        let is_drain = |standing: &StandingDirective| {
+            standing.set.scope == scope && standing.set.directive == FleetDirective::Drain
         };
         if orders.0.iter().any(is_drain) {
             self.fleet.clear(scope)?;
@@ -222,7 +224,7 @@ impl<'w> WorkerLoop<'w> {
 
     fn trouble(&self, post: usize, error: &dyn std::fmt::Display) {
         let project = Some(self.worker.posts[post].name());
-        self.tell(&WorkerUpdate::Trouble { project, why: error.to_string() });
+        self.tell(&WorkerUpdate::Error { project, why: error.to_string() });
     }
 
     /// Returns the project with its current configuration, if the worker can run tasks of it.
@@ -234,13 +236,13 @@ impl<'w> WorkerLoop<'w> {
         match served.look(&self.worker.plan) {
             Ok(found) => {
                 if !was_fit {
-                    self.tell(&WorkerUpdate::Unfit { project, why: None });
+                    self.tell(&WorkerUpdate::Ineligible { project, why: None });
                 }
                 Some(found)
             }
             Err(news) => {
                 if let Some(why) = &news {
-                    self.tell(&WorkerUpdate::Unfit { project, why: Some(why) });
+                    self.tell(&WorkerUpdate::Ineligible { project, why: Some(why) });
                 }
                 None
             }
@@ -255,7 +257,7 @@ impl<'w> WorkerLoop<'w> {
         let posts = self.worker.posts.len();
         let mut desk = DecisionQueue {
             hands: Vec::new(),
-            orders: FleetOrders::default(),
+            orders: FleetDirectives::default(),
             draining: None,
             state: WorkerState::Working,
             shown: None,
@@ -310,15 +312,13 @@ impl<'w> WorkerLoop<'w> {
         match self.worker.fleet.orders() {
             Ok(orders) => desk.orders = orders,
             // The directives that were read before stay in force.
-            Err(error) => {
-                self.tell(&WorkerUpdate::Trouble { project: None, why: error.to_string() })
-            }
+            Err(error) => self.tell(&WorkerUpdate::Error { project: None, why: error.to_string() }),
         }
         let plan = &self.worker.plan;
         let name = plan.name.as_str();
-        let order = desk.orders.of_worker(name).map(|standing| standing.ordered.order);
+        let order = desk.orders.of_worker(name).map(|standing| standing.set.directive);
         if desk.draining.is_none()
-            && (self.quit.drain.is_triggered() || order == Some(FleetOrder::Drain))
+            && (self.quit.drain.is_triggered() || order == Some(FleetDirective::Drain))
         {
             desk.draining = Some(Instant::now());
         }
@@ -331,14 +331,14 @@ impl<'w> WorkerLoop<'w> {
             *rest = rest.filter(|until| Instant::now() < *until);
         }
         let of_post = |post: &ServedPost| {
-            desk.orders.of(name, post.name()).map(|standing| standing.ordered.order)
+            desk.orders.of(name, post.name()).map(|standing| standing.set.directive)
         };
-        let of_posts: Vec<Option<FleetOrder>> = self.worker.posts.iter().map(of_post).collect();
+        let of_posts: Vec<Option<FleetDirective>> = self.worker.posts.iter().map(of_post).collect();
         for hand in &mut desk.hands {
             let order = of_posts[hand.post];
-            hand.rest.set(order == Some(FleetOrder::Pause));
+            hand.rest.set(order == Some(FleetDirective::Pause));
             if ends_all
-                || order == Some(FleetOrder::Stop)
+                || order == Some(FleetDirective::Stop)
                 || hand.is_lost(&self.worker.posts[hand.post])
             {
                 hand.end();
@@ -346,7 +346,7 @@ impl<'w> WorkerLoop<'w> {
         }
         for (duty, order) in self.duties.iter().zip(of_posts) {
             duty.hold(order.is_some() || desk.draining.is_some());
-            if ends_all || order == Some(FleetOrder::Stop) {
+            if ends_all || order == Some(FleetDirective::Stop) {
                 duty.halt();
             }
         }
@@ -389,7 +389,7 @@ impl<'w> WorkerLoop<'w> {
             seen: now(),
         };
         if let Err(error) = self.worker.fleet.show(&presence) {
-            self.tell(&WorkerUpdate::Trouble { project: None, why: error.to_string() });
+            self.tell(&WorkerUpdate::Error { project: None, why: error.to_string() });
         }
     }
 

@@ -1,7 +1,7 @@
 //! Workers that the fleet knows: present, ended, and never seen.
 
 use hookloop_config::effective::EffectiveConfig;
-use hookloop_core::fleet::{FleetOrder, FleetOrdered, FleetScope, WorkerName};
+use hookloop_core::fleet::{FleetDirective, FleetDirectiveSet, FleetScope, WorkerName};
 use hookloop_core::time::Timestamp;
 use hookloop_engine::error::EngineError;
 use hookloop_engine::project::Project;
@@ -31,7 +31,7 @@ fn presence(name: &WorkerName) -> WorkerPresence {
 
 fn drain(fleet: &Fleet, name: &str) -> Result<(), EngineError> {
     let scope = FleetScope::Worker(name.to_owned());
-    fleet.order(FleetOrdered { scope, order: FleetOrder::Drain, reason: None })
+    fleet.order(FleetDirectiveSet { scope, directive: FleetDirective::Drain, reason: None })
 }
 
 #[test]

@@ -133,11 +133,11 @@ mod tests {
     fn plan() -> SessionPlan {
         serde_json::from_value(json!({
             "name": "night", "work": { "prompt": "p" }, "agent": "claude",
-            "stopWhen": ["default"], "atRetryLimit": "needs_human", "hooks": "h", "fence": "f",
+            "stop_when": ["default"], "at_retry_limit": "needs_human", "hooks": "h", "fence": "f",
             "machine": "m",
             "limits": {
-                "iterations": 10, "durationMs": 1, "turnMs": 1, "errors": 1, "hookRetries": 2,
-                "noProgress": 1, "tokens": 1, "costMicros": 1,
+                "max_iterations": 10, "max_duration_ms": 1, "turn_timeout_ms": 1, "max_errors": 1, "gate_retries": 2,
+                "max_no_progress": 1, "max_tokens": 1, "max_cost_micros": 1,
             },
         }))
         .unwrap()

@@ -369,7 +369,9 @@ impl HookRunner {
                 "type": event.body.kind(),
                 "timestamp": event.at,
                 "actor": event.actor,
-                "data": event.body.data(),
+                "node_id": event.node_id(),
+                "nodeId": event.node_id(),
+                "data": event.body.data_for_hooks(),
             })
         });
         let mut input = json!({
@@ -440,10 +442,14 @@ fn add_session(input: &mut Value, context: &SessionContext<'_>, point: &Point) {
     ours["files_modified"] = json!(last.map_or(&[][..], |last| &last.changed));
     ours["validation_results"] = results.collect();
     ours["promises"] = promises.collect();
-    ours["budget"] = json!({
-        "iterations": limits.iterations,
-        "retries": session.retries,
-        "hook_retries": limits.hook_retries,
+    ours["limits"] = json!({
+        "max_iterations": limits.max_iterations,
+        "gate_retries": limits.gate_retries,
+        "max_tokens": limits.max_tokens,
+        "max_cost_micros": limits.max_cost_micros,
+    });
+    ours["usage"] = json!({
+        "gate_retries": session.retries,
         "tokens": session.usage.tokens(),
         "cost_micros": session.cost().known_micros(),
     });

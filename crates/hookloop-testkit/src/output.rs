@@ -64,12 +64,12 @@ impl SessionOutput {
 
     /// The verdicts of the gates on each claim.
     pub fn verdicts(&self) -> Vec<&str> {
-        self.verdicts_of("gates_judged")
+        self.verdicts_of("gates_evaluated")
     }
 
     /// The verdicts on a submission, in their order.
     pub fn submitted(&self) -> Vec<&str> {
-        self.verdicts_of("submit_judged")
+        self.verdicts_of("submission_evaluated")
     }
 
     fn verdicts_of(&self, kind: &str) -> Vec<&str> {
@@ -80,7 +80,7 @@ impl SessionOutput {
     /// The names of the hooks that ran at a point.
     pub fn hooks_at(&self, point: &str) -> Vec<&str> {
         let ran = self.all("hook_ran").into_iter().filter(|ran| ran["point"] == point);
-        ran.map(|ran| ran["hookName"].as_str().unwrap()).collect()
+        ran.map(|ran| ran["hook_name"].as_str().unwrap()).collect()
     }
 
     /// The outcome of the only session.

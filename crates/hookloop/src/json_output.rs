@@ -1,4 +1,4 @@
-//! The JSON that commands print. Field names are a promise: add, never rename.
+//! The JSON that commands print. Field names are stable: add fields, never rename them.
 
 use std::time::Duration;
 
@@ -139,7 +139,8 @@ impl<'a> From<&'a Task> for TaskJson<'a> {
 pub(crate) struct DoneJson<'a> {
     #[serde(flatten)]
     task: Option<TaskJson<'a>>,
-    readied: &'a [TaskId],
+    /// Tasks that became ready.
+    unblocked: &'a [TaskId],
     added: &'a [TaskId],
     blocked_dependents: &'a [TaskId],
     hook_failures: &'a [String],
@@ -152,7 +153,7 @@ impl<'a> From<&'a CommandOutcome> for DoneJson<'a> {
     fn from(done: &'a CommandOutcome) -> DoneJson<'a> {
         DoneJson {
             task: done.task.as_ref().map(TaskJson::from),
-            readied: &done.readied,
+            unblocked: &done.readied,
             added: &done.added,
             blocked_dependents: &done.blocked,
             hook_failures: &done.failures,
@@ -161,7 +162,7 @@ impl<'a> From<&'a CommandOutcome> for DoneJson<'a> {
     }
 }
 
-/// `task claim` and `task steal`: the task with its epoch, and the length of the lease.
+/// The output of `task claim` and `task take-over`: the task with its epoch, and the length of the lease.
 #[derive(Serialize)]
 pub(crate) struct ClaimedJson<'a> {
     #[serde(flatten)]
@@ -249,7 +250,6 @@ impl<'a> From<&'a Task> for NeighbourJson<'a> {
 
 /// An event as `log --json` prints it, one a line.
 #[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
 pub(crate) struct EventJson<'a> {
     seq: u64,
     id: String,
@@ -263,7 +263,6 @@ pub(crate) struct EventJson<'a> {
 }
 
 #[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
 struct MetadataJson<'a> {
     triggered_by: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -25,11 +25,11 @@ const LEVEL_VARIABLE: &str = "HOOKLOOP_LOG_LEVEL";
 /// The options of log lines.
 #[derive(Clone, Copy, Debug, Default, clap::Args)]
 pub(crate) struct LogArgs {
-    /// Tell what happens by log lines on standard error, and nothing on standard output
+    /// Format of log lines on standard error; standard output stays empty
     #[arg(long, value_name = "FORMAT")]
     log_format: Option<LogFormat>,
 
-    /// The least that is told so
+    /// Minimum level of log lines [default: info]
     #[arg(long, value_name = "LEVEL")]
     log_level: Option<LogLevel>,
 }
@@ -67,8 +67,10 @@ impl LogArgs {
     /// Returns the logger that the options or the environment ask for; none if there is none.
     pub(crate) fn logger(self, out: &CommandOutput) -> CliResult<Option<Logger>> {
         if self.log_format.is_some() && out.json {
-            let message = "--json and --log-format both say how what happens is told";
-            return Err(CliError::usage(message).hint("--log-format json, or --json"));
+            let message = "--json and --log-format can't be combined";
+            return Err(
+                CliError::usage(message).advice("use `--log-format json` or `--json`, not both")
+            );
         }
         let format = match self.log_format {
             Some(format) => Some(format),
@@ -90,7 +92,7 @@ fn variable<T: ValueEnum>(name: &str) -> CliResult<Option<T>> {
     let wrong = |_| {
         let known = T::value_variants().iter().filter_map(ValueEnum::to_possible_value);
         let known: Vec<String> = known.map(|value| value.get_name().to_owned()).collect();
-        CliError::usage(format!("{name} is `{text}`, and not one of {}", known.join(", ")))
+        CliError::usage(format!("{name}: `{text}` is not one of {}", known.join(", ")))
     };
     T::from_str(&text, false).map(Some).map_err(wrong)
 }
@@ -138,7 +140,7 @@ impl Logger {
     /// Writes an error as a log line and returns its exit code.
     pub(crate) fn error(&self, error: &CliError) -> u8 {
         let line = LogLine::new(LogLevel::Error, "hookloop", error.message());
-        self.say(line.with("kind", error.kind().name()).with("hint", error.tip()));
+        self.say(line.with("type", error.kind().name()).with("hint", error.tip()));
         error.kind().exit_code()
     }
 
@@ -168,7 +170,7 @@ impl Logger {
                 format!("{now} {level:<5} {}: {}{fields}", line.target, plain(&line.message))
             }
         };
-        // One write for the whole line, so threads do not mix lines. If standard error is closed, nobody can be told.
+        // One write for the whole line, so threads do not mix lines. If standard error is closed, there is no other place for the line.
         let _ = std::io::stderr().lock().write_all(format!("{text}\n").as_bytes());
     }
 }
@@ -182,14 +184,12 @@ fn time() -> String {
 /// Returns a notice of the trace exporter as a log line.
 pub(crate) fn of_news(news: &ExportNews) -> LogLine {
     match news {
-        ExportNews::Failing { why } => LogLine::new(
-            LogLevel::Warn,
-            "telemetry",
-            format!("spans do not get there for now: {why}"),
-        ),
-        ExportNews::Working => LogLine::new(LogLevel::Info, "telemetry", "spans get there again"),
+        ExportNews::Failing { why } => {
+            LogLine::new(LogLevel::Warn, "telemetry", format!("spans can't be sent: {why}"))
+        }
+        ExportNews::Working => LogLine::new(LogLevel::Info, "telemetry", "spans are sent again"),
         ExportNews::Lost { spans, why } => {
-            let text = format!("{spans} spans are given up: {why}");
+            let text = format!("{spans} spans are dropped: {why}");
             LogLine::new(LogLevel::Warn, "telemetry", text).with("spans", *spans)
         }
     }
@@ -246,7 +246,7 @@ impl SessionObserver for SessionLog<'_> {
         let SessionUpdate::Stored(events) = notice else { return };
         for stored in events {
             let body = &stored.event.body;
-            if let EventBody::TaskTaken(taken) = body {
+            if let EventBody::SessionTaskClaimed(taken) = body {
                 self.task = Some(taken.task.to_string());
             }
             if let Some((weight, text)) = present::line(body, &self.opened.plan.limits) {
@@ -254,7 +254,7 @@ impl SessionObserver for SessionLog<'_> {
                 let text: Vec<&str> = text.split_whitespace().collect();
                 self.say(level(weight), text.join(" "), body.kind());
             }
-            if let EventBody::TaskLeft(_) = body {
+            if let EventBody::SessionTaskReleased(_) = body {
                 self.task = None;
             }
         }

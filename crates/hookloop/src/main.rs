@@ -35,6 +35,9 @@ use std::process::ExitCode;
 
 use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches};
+use cli::examples;
+use cli::help::{self, HelpRequest};
+use error::CliError;
 use hookloop_process::{CONFINED_ARGUMENT, KEEPER_ARGUMENT, confined_exec, keeper_main};
 
 /// The exit code of a command line that is not understood.
@@ -46,21 +49,30 @@ fn main() -> ExitCode {
         Some(argument) if argument == CONFINED_ARGUMENT => return confined_exec(),
         _ => {}
     }
+    if std::env::var_os(cli::complete::VARIABLE).is_some() {
+        cli::complete::answer();
+    }
     // Like `Cli::parse()`, without the cost of dropping the parser: the process ends soon.
-    let words: Vec<OsString> = std::env::args_os().skip(1).collect();
+    let words = match HelpRequest::of(std::env::args_os().skip(1).collect()) {
+        HelpRequest::Words(words) => words,
+        HelpRequest::AllCommands => return print_all_commands(),
+    };
     let mut parser = ManuallyDrop::new(cli::narrow_parser(&words));
-    let mut parsed = parse(&mut parser);
+    let mut parsed = parse(&mut parser, &words);
     if parsed.as_ref().is_err_and(shows_commands) {
         // Help and mistakes name commands that this command line does not use, so all of them are defined.
-        parser = ManuallyDrop::new(cli::Cli::command());
+        parser = ManuallyDrop::new(help::with_overview(
+            examples::with_examples(cli::Cli::command()),
+            false,
+        ));
         parser.build();
-        parsed = parse(&mut parser);
+        parsed = parse(&mut parser, &words);
     }
     let cli = match parsed {
         Ok(cli) => cli,
         Err(error) => {
             let importers = cli::unknown_importer(&error, &parser);
-            return misunderstood(&error.format(&mut parser), importers.as_deref());
+            return misunderstood(&error.format(&mut parser), importers, &words);
         }
     };
     let json = cli.wants_json();
@@ -71,8 +83,9 @@ fn main() -> ExitCode {
 }
 
 /// Parses the command line. Only the arguments of the commands that it names are defined (`defer`).
-fn parse(parser: &mut clap::Command) -> Result<cli::Cli, clap::Error> {
-    let matches = parser.try_get_matches_from_mut(std::env::args_os())?;
+fn parse(parser: &mut clap::Command, words: &[OsString]) -> Result<cli::Cli, clap::Error> {
+    let program = OsString::from(cli::PROGRAM);
+    let matches = parser.try_get_matches_from_mut(std::iter::once(&program).chain(words))?;
     cli::Cli::from_arg_matches(&matches)
 }
 
@@ -81,18 +94,43 @@ fn shows_commands(error: &clap::Error) -> bool {
     error.kind() != ErrorKind::DisplayVersion
 }
 
+/// Prints the overview of all commands.
+fn print_all_commands() -> ExitCode {
+    let mut parser = help::with_overview(cli::Cli::command(), true);
+    // If standard output is closed, nobody reads the overview.
+    let _ = write!(anstream::stdout(), "{}", parser.render_help().ansi());
+    ExitCode::SUCCESS
+}
+
 /// Prints the mistake in the command line, or the requested help.
-fn misunderstood(error: &clap::Error, hint: Option<&str>) -> ExitCode {
+fn misunderstood(error: &clap::Error, hint: Option<String>, words: &[OsString]) -> ExitCode {
+    let is_help = error.exit_code() == 0;
+    if !is_help && words.iter().any(|word| word == "--json") {
+        return usage_error(error, hint).report(true);
+    }
     // If standard error is closed, only the exit code is left.
     let _ = error.print();
     if let Some(hint) = hint {
         let _ = writeln!(anstream::stderr(), "\n  tip: {hint}");
     }
     // An agent reads 2 as a hook's refusal and would continue for ever.
-    let is_hook = std::env::args_os().nth(1).is_some_and(|name| name == cli::HOOK);
+    let is_hook = words.first().is_some_and(|name| name == cli::HOOK);
     match error.exit_code() {
         0 => ExitCode::SUCCESS,
         _ if is_hook => ExitCode::FAILURE,
         _ => ExitCode::from(USAGE),
+    }
+}
+
+/// Returns a mistake in the command line as an error that can be printed as JSON.
+fn usage_error(error: &clap::Error, hint: Option<String>) -> CliError {
+    let text = error.render().to_string();
+    let mut paragraphs = text.split("\n\n").map(str::trim);
+    let message = paragraphs.next().unwrap_or_default().trim_start_matches("error: ").to_owned();
+    let tip = paragraphs.find_map(|text| text.strip_prefix("tip: ")).map(str::to_owned);
+    let usage = CliError::usage(message);
+    match hint.or(tip) {
+        Some(sentence) => usage.advice(sentence),
+        None => usage.hint("hookloop help"),
     }
 }

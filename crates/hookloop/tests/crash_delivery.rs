@@ -1,8 +1,10 @@
-//! Ends the program at every durable step of a delivery and around everything that it does outside, and its
-//! resumption at every step again: there is never a second request, a lost commit or a missing merge.
+//! Crashes hookloop at every durable step of a delivery and around every external effect, then
+//! crashes the resumed process at every step. No pull request is opened twice, no commit is lost,
+//! and no merge is missing.
 //!
-//! `HOOKLOOP_CRASHES=all cargo nextest run -p hookloop --test crash_recovery crash_delivery::` dies twice at every
-//! pair of steps; without it, after every few first steps.
+//! `HOOKLOOP_CRASHES=all cargo nextest run -p hookloop --test crash_recovery crash_delivery::`
+//! crashes twice at every pair of steps. Without the variable, the second crash is tried only after
+//! some first steps.
 
 use std::os::unix::process::ExitStatusExt;
 
@@ -12,18 +14,18 @@ use crate::delivery_project::{DeliveryProject, GREEN};
 use crate::support::deaths;
 
 const SIGABRT: i32 = 6;
-/// After every so many first steps the second death is tried at each step, unless all are asked for.
+/// The second crash is tried once per this many first steps, unless `HOOKLOOP_CRASHES=all` is set.
 const FIRST_STEPS: usize = 25;
 const AT_ONCE: usize = 4;
-/// Programs until it is done.
+/// The maximum number of processes until the task is completed.
 const PROGRAMS_MAX: usize = 10;
 
-/// Which way work goes.
+/// The way in which work is delivered.
 #[derive(Clone, Copy, Debug)]
 enum Way {
-    /// By pull requests.
+    /// With pull requests.
     Forge,
-    /// By branches alone.
+    /// With branches only.
     Branches,
 }
 
@@ -43,13 +45,13 @@ fn project(way: Way) -> (DeliveryProject, Option<GitHub>) {
         Way::Branches => (DeliveryProject::new(&config, &files), None),
     };
     project.add("t1", &[]);
-    // Each turn can be taken again.
+    // The script can run again after a crash.
     project.does("t1", 1, "echo mine > work.txt");
     project.push_to_main("theirs.txt", "theirs\n");
     (project, forge)
 }
 
-/// Starts the session, goes on with it, or merges what waits; answers whether it died at step `at`.
+/// Starts the session, resumes it, or merges; returns whether the process crashed at step `at`.
 fn go_on(project: &DeliveryProject, at: Option<usize>) -> bool {
     let sessions = project.json_values(&["sessions", "list"]).remove(0);
     let is_open = |session: &serde_json::Value| session["ended_at"].is_null();
@@ -71,7 +73,7 @@ fn go_on(project: &DeliveryProject, at: Option<usize>) -> bool {
     has_died
 }
 
-/// Goes on until the task is completed, and looks at what there is.
+/// Runs processes until the task is completed, then checks the result.
 fn finish(project: &DeliveryProject, forge: Option<&GitHub>, how: &str) {
     for _ in 0..PROGRAMS_MAX {
         if project.state("t1") == "completed" {
@@ -82,7 +84,7 @@ fn finish(project: &DeliveryProject, forge: Option<&GitHub>, how: &str) {
     assert_eq!(project.state("t1"), "completed", "{how}");
     assert_eq!(project.on_main("work.txt"), "mine\n", "{how}");
     assert_eq!(project.on_main("theirs.txt"), "theirs\n", "{how}");
-    // The start, what others did, and the task: once.
+    // The first commit, the commit of another user, and the task's commit.
     assert_eq!(project.at_remote(&["rev-list", "--count", "main"]), "3", "{how}");
     if let Some(forge) = forge {
         let pulls = forge.pulls();
@@ -96,8 +98,9 @@ fn finish(project: &DeliveryProject, forge: Option<&GitHub>, how: &str) {
     project.rebuild();
 }
 
-/// The program dies at its step `first`, and if `twice`, the next one at each of its steps. Answers how many of those
-/// there were; none if it does not come as far as `first`.
+/// Crashes the process at step `first` and, if `twice`, the next process at each of its steps.
+///
+/// Returns the number of second crashes, or none if the process does not reach `first`.
 fn die_at(way: Way, first: usize, twice: bool) -> Option<usize> {
     let (there, forge) = project(way);
     if !go_on(&there, Some(first)) {

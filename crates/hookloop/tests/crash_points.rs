@@ -1,7 +1,7 @@
-//! Ends the program at every durable step of a command, and again at every step of the recovery.
+//! Crashes hookloop at every durable step of a command, and again at every step of the recovery.
 //!
-//! However it went, the project has to end up as if nothing had happened: what was answered or
-//! stored is whole, and what was not stored has left no trace and can be asked for again.
+//! The project must end in the same state as without a crash. An acknowledged or stored change is
+//! complete. A change that was not stored has no effect and can be requested again.
 //!
 //! `cargo nextest run -p hookloop --test crash_recovery crash_points::`
 
@@ -15,24 +15,24 @@ use crate::support::account::Account;
 use crate::support::project_with;
 
 const SIGABRT: i32 = 6;
-/// Tasks that wait for the hub: too many for the batch of its completion, and for one of the
+/// Tasks that depend on the hub: too many for the batch of its completion, and for one batch of the
 /// dispatcher.
 const DEPENDENTS: usize = 460;
-/// Tasks that wait for one that is deleted: more than one batch blocks.
+/// Tasks that depend on a deleted task: too many to block in one batch.
 const ORPHANS: usize = 600;
-/// Actions of a hook that has much to say.
+/// Actions of a hook with many actions.
 const CHATTER: usize = 37;
 
-/// A command, and the project it is given in.
+/// A command, and the project in which it runs.
 struct Scenario {
     config: String,
     tasks: Vec<Value>,
     command: &'static [&'static str],
-    /// Durable steps that there are at least: fewer, and the scenario has lost its point.
+    /// The minimum number of durable steps. With fewer, the scenario no longer tests anything.
     points_min: u64,
 }
 
-/// The project before the command, and after it when nothing goes wrong.
+/// The project before the command, and after a run without a crash.
 struct Course {
     project: TestProject,
     command: &'static [&'static str],
@@ -127,7 +127,8 @@ fn an_import_is_finished_by_asking_again() {
     .crash_and_ask_again();
 }
 
-/// Row 9 of the bugs to beat: a crash between a fact and its command, and everywhere around it.
+/// Row 9 of the bugs to beat: a crash between an event and its hook's command, and at every step
+/// around it.
 #[test]
 fn a_command_runs_after_a_crash_and_its_action_takes_effect_once() {
     let answer = r#"{"hookloop":{"actions":[{"type":"create_task","payload":{"goal":"Review"}}]}}"#;
@@ -146,7 +147,7 @@ fn a_command_runs_after_a_crash_and_its_action_takes_effect_once() {
             let events = project.events_from(1);
             events.iter().filter(|event| event["type"] == "task_completed").count() == 1
         };
-        // Whichever command comes next does what was left.
+        // Any next command does the rest.
         project.settle();
         match is_stored() {
             true => crashed_after_the_fact += u32::from(crashed),
@@ -164,7 +165,7 @@ fn a_command_runs_after_a_crash_and_its_action_takes_effect_once() {
             break;
         }
     }
-    assert!(crashed_after_the_fact >= 2, "only {crashed_after_the_fact} crashes after the fact");
+    assert!(crashed_after_the_fact >= 2, "only {crashed_after_the_fact} crashes after the commit");
 }
 
 impl Course {
@@ -185,7 +186,7 @@ impl Course {
         course
     }
 
-    /// The steps of a run that gets through.
+    /// Returns the number of steps of a run without a crash.
     fn count_points(&self) -> u64 {
         let gets_through = |at: &u64| {
             self.project.restore_state(&self.start);
@@ -194,7 +195,8 @@ impl Course {
         (1..).find(gets_through).unwrap_or(0) - 1
     }
 
-    /// Each step of the command, and for each of these, each step of the process after it.
+    /// Crashes at each step of the command, and for each of these, at each step of the next
+    /// process.
     fn crash_everywhere(&self) {
         let mut seen = Vec::new();
         for first in 1..=self.points {
@@ -221,7 +223,7 @@ impl Course {
         assert!(seen.is_sorted_by_key(|stored| *stored == Stored::Everything), "{seen:?}");
     }
 
-    /// Commands that are more than one batch: asked again, they do the rest.
+    /// Crashes commands that need more than one batch. Run again, they do the rest.
     fn crash_and_ask_again(&self) {
         for first in 1..=self.points {
             self.project.restore_state(&self.start);
@@ -229,7 +231,7 @@ impl Course {
             let crashed = self.project.save_state();
             let mut second = 1;
             while self.recover(&crashed, self.command, second) {
-                // Refused, if there is nothing left to do.
+                // The command is refused if nothing is left to do.
                 self.project.json_command(self.command).output().unwrap();
                 self.assert_recovered(&format!("crash at {first}, then at {second}"));
                 second += 1;
@@ -239,7 +241,7 @@ impl Course {
         }
     }
 
-    /// What the crashed process has left: all of the command, or nothing of it.
+    /// Returns whether the crashed process stored the whole command or nothing.
     fn stored(&self) -> Stored {
         if self.project.count_events() > self.start_events {
             return Stored::Everything;
@@ -249,7 +251,7 @@ impl Course {
         Stored::Nothing
     }
 
-    /// The process after the crash, which crashes too if it gets as far as point `at`.
+    /// Runs the process after the crash; returns whether it crashed at point `at`.
     fn recover(&self, crashed: &SavedState, recovery: &[&str], at: u64) -> bool {
         self.project.restore_state(crashed);
         self.crashes(recovery, at)
@@ -262,7 +264,7 @@ impl Course {
         assert!(output.status.success(), "{recovery:?}: {output:?}");
     }
 
-    /// Whether the command came as far as point `at`, and there to its end.
+    /// Runs the command; returns whether it reached point `at` and crashed there.
     fn crashes(&self, command: &[&str], at: u64) -> bool {
         let mut process = self.project.json_command(command);
         let output = process.env("HOOKLOOP_CRASH_AT", at.to_string()).output().unwrap();
@@ -276,7 +278,7 @@ impl Course {
         }
     }
 
-    /// What was answered is stored, even if the process died before it could end well.
+    /// Checks that a printed result is stored, even if the process crashed before it exited.
     fn assert_no_empty_promise(&self, command: &[&str], output: &Output) {
         if command == self.command && !output.stdout.is_empty() {
             let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -284,7 +286,7 @@ impl Course {
         }
     }
 
-    /// After whatever crashes, one more command: now all is as if there had been none.
+    /// Checks that after any crash, one more command leads to the same state as without a crash.
     fn assert_recovered(&self, how: &str) {
         self.project.settle();
         let mut found = Account::of(&self.project);
@@ -297,11 +299,11 @@ impl Course {
         self.project.assert_intact();
     }
 
-    /// Whoever got no answer and asks again changes nothing.
+    /// Checks that running the command again changes nothing.
     fn assert_not_done_twice(&self, how: &str) {
         let events = self.project.count_events();
         self.project.json_command(self.command).output().unwrap();
-        assert_eq!(self.project.count_events(), events, "asked again after {how}");
+        assert_eq!(self.project.count_events(), events, "run again after {how}");
     }
 }
 
@@ -337,7 +339,7 @@ hooks:
         - create_task: {goal: "Tell about {{goal}}", labels: [news]}
     - name: failing
       actions:
-        - update_task: {taskId: no-such-task, action: start}
+        - update_task: {task_id: no-such-task, action: start}
   dependency_satisfied:
     - name: call
       actions:
@@ -348,8 +350,8 @@ hooks:
         - log: {type: heard}
 "#;
 
-/// Each dependent that is released is announced by one more event, and `chatter` before it takes so
-/// much of the batch that a few of the announcements are left over.
+/// Returns a configuration in which each released dependent is announced by one more event.
+/// `chatter` fills so much of the batch before that a few announcements are left over.
 fn announced_at_length() -> String {
     let chatter: String =
         (0..CHATTER).map(|n| format!("\n        - log: {{type: n{n}}}")).collect();
@@ -391,7 +393,7 @@ hooks:
   task_completed:
     - name: ship
       actions:
-        - execute_workflow: {workflowId: ship, context: {why: "{{result}}"}}
+        - execute_workflow: {workflow_id: ship, context: {why: "{{result}}"}}
     - name: tidy
       actions:
         - execute_workflow: tidy
@@ -404,8 +406,8 @@ workflows:
   ship:
     - create_task: {goal: "Package {{goal}}", labels: [release]}
     - log: {type: packaged}
-    - update_task: {taskId: x, action: block, payload: {reason: "{{goal}} ships"}}
-    - create_task: {goal: "Publish {{goal}}", dependsOn: [x]}
+    - update_task: {task_id: x, action: block, payload: {reason: "{{goal}} ships"}}
+    - create_task: {goal: "Publish {{goal}}", depends_on: [x]}
   tidy:
     - log: {type: swept}
     - create_task: {goal: "Sweep after {{goal}}"}

@@ -1,4 +1,4 @@
-//! The program ends at any moment, and the next process continues.
+//! hookloop crashes at any moment, and the next process continues.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 #[allow(dead_code, reason = "each test uses its part")]

@@ -1,8 +1,9 @@
-//! Ends `hookloop run` at every durable step of a session with real hooks, and its resumption at every step
-//! again: however often it dies, the session ends as it would have.
+//! Crashes `hookloop run` at every durable step of a session with real hooks, then crashes the
+//! resumed session at every step. After any number of crashes, the session ends as without them.
 //!
-//! `HOOKLOOP_CRASHES=all cargo nextest run -p hookloop --test crash_recovery crash_sessions::` dies twice
-//! at every pair of steps; without it, after every few first steps.
+//! `HOOKLOOP_CRASHES=all cargo nextest run -p hookloop --test crash_recovery crash_sessions::`
+//! crashes twice at every pair of steps. Without the variable, the second crash is tried only after
+//! some first steps.
 
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
@@ -14,9 +15,9 @@ use serde_json::Value;
 use crate::support::{deaths, project_with};
 
 const SIGABRT: i32 = 6;
-/// After every so many first steps the second death is tried at each step, unless all are asked for.
+/// The second crash is tried once per this many first steps, unless `HOOKLOOP_CRASHES=all` is set.
 const FIRST_STEPS: usize = 15;
-/// Sessions at the same time. Mostly they wait: a failed turn is followed by a pause.
+/// Concurrent sessions. They mostly wait, because a pause follows a failed turn.
 const AT_ONCE: usize = 8;
 
 const CONFIG: &str = "version: 1
@@ -36,7 +37,7 @@ hooks:
   session_end:
     - {name: last, command: 'echo ended >> ../ends'}
 ";
-/// It fails, lies, and is right in the end. Each turn can be taken again.
+/// The agent fails, claims completion too early, and then does the work. Each turn can run again.
 const TURNS: &str = r#"[
     {"run": "cat >> ../prompts", "write": {"answer": "1\n"}, "say": "working"},
     {"run": "cat >> ../prompts", "fail": "no network"},
@@ -56,7 +57,7 @@ fn new_project() -> TestProject {
 
 const RUN: [&str; 4] = ["run", "work", "--agent", "scripted:turns.json"];
 
-/// Starts the session, or goes on with it; answers whether it died at step `at`.
+/// Starts or resumes the session; returns whether it crashed at step `at`, and its output.
 fn go_on(project: &TestProject, at: Option<usize>) -> (bool, Output) {
     let sessions = project.json_command(&["sessions", "list"]).output().unwrap();
     let sessions: Value = serde_json::from_slice(&sessions.stdout).unwrap();
@@ -72,13 +73,13 @@ fn go_on(project: &TestProject, at: Option<usize>) -> (bool, Output) {
     (died, output)
 }
 
-/// What a session leaves behind that ended as it should.
+/// The expected state after a session that ended normally.
 #[derive(Debug, PartialEq, Eq)]
 struct End {
     state: String,
     iterations: u64,
     answer: String,
-    /// Texts that waited for prompts.
+    /// Texts that were piped to prompts.
     piped: Vec<String>,
     verdicts: Vec<String>,
 }
@@ -103,7 +104,7 @@ fn end(project: &TestProject, how: &str) -> End {
     let prompts = fs::read_to_string(project.root().join("../prompts")).unwrap();
     for piped in of_kind("output_piped") {
         let line = text(&piped["text"]).lines().next().unwrap_or_default().to_owned();
-        assert!(prompts.contains(&line), "{how}: nobody heard {line}");
+        assert!(prompts.contains(&line), "{how}: no prompt has {line}");
     }
     project.rebuild();
     End {
@@ -111,15 +112,18 @@ fn end(project: &TestProject, how: &str) -> End {
         iterations: list[0]["iteration"].as_u64().unwrap(),
         answer: fs::read_to_string(project.root().join("answer")).unwrap(),
         piped: of_kind("output_piped").iter().map(|piped| text(&piped["text"])).collect(),
-        verdicts: of_kind("gates_judged").iter().map(|judged| text(&judged["verdict"])).collect(),
+        verdicts: of_kind("gates_evaluated")
+            .iter()
+            .map(|judged| text(&judged["verdict"]))
+            .collect(),
     }
 }
 
-/// Goes on until the session is over.
+/// Resumes the session until it ends.
 fn finish(project: &TestProject, how: &str) -> End {
     let (died, output) = go_on(project, None);
     assert!(!died);
-    // It has just ended, or nothing was left to resume.
+    // The session has just ended, or no session was left to resume.
     let told = String::from_utf8_lossy(&output.stderr);
     assert!(matches!(output.status.code(), Some(0 | 1)), "{how}: {told}");
     end(project, how)
@@ -141,8 +145,10 @@ fn however_often_it_dies_a_session_ends_as_it_would_have() {
     assert!(steps > 20 && pairs > 20, "{steps} steps, {pairs} pairs");
 }
 
-/// A session whose program dies at its step `first`, and if `twice`, one for each step at which the next dies
-/// too. Answers how many of those there were; none if it does not come as far as `first`.
+/// Crashes a session at step `first` and, if `twice`, one more session for each step of the second
+/// crash.
+///
+/// Returns the number of second crashes, or none if the session does not reach `first`.
 fn die_at(first: usize, twice: bool, expected: &End) -> Option<usize> {
     let project = new_project();
     if !go_on(&project, Some(first)).0 {

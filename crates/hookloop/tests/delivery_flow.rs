@@ -1,4 +1,4 @@
-//! From finished work to a merged branch, with real git and a forge on loopback.
+//! From finished work to a merged branch, with real git and a forge on localhost.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 #[allow(dead_code, reason = "each test uses its part")]

@@ -1,4 +1,4 @@
-//! A project whose work is delivered: a repository with a remote, tasks, and agents that run scripts.
+//! A project with delivery: a repository with a remote, tasks, and agents that run scripts.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::support::builder;
 
-/// A test that every commit of the base has to pass: no file says `bad`.
+/// A test that every commit of the base must pass: no file contains `bad`.
 pub(crate) const GREEN: &str = "! grep -rqw bad --include='*.txt' .";
 
 /// The token of the forge. No output may contain it.
@@ -39,7 +39,7 @@ impl DerefMut for DeliveryProject {
 }
 
 impl DeliveryProject {
-    /// With a bare repository as its remote.
+    /// Returns a project whose remote is a bare repository.
     pub(crate) fn new(config: &str, files: &[(&str, &str)]) -> DeliveryProject {
         let project = DeliveryProject::without_remote(config, files);
         let remote = project.remote().display().to_string();
@@ -49,7 +49,7 @@ impl DeliveryProject {
         project
     }
 
-    /// With a remote that has this address, which git finds in the bare repository.
+    /// Returns a project whose remote has this URL, which git maps to the bare repository.
     pub(crate) fn at_address(url: &str, config: &str, files: &[(&str, &str)]) -> DeliveryProject {
         let project = DeliveryProject::new(config, files);
         project.git(&["remote", "set-url", "origin", url]);
@@ -58,7 +58,7 @@ impl DeliveryProject {
         project
     }
 
-    /// With a remote that is called as if it was on GitHub, and a forge on loopback that has it.
+    /// Returns a project whose remote has a GitHub URL, and a forge on localhost that serves it.
     pub(crate) fn on_forge(config: &str, files: &[(&str, &str)]) -> (DeliveryProject, GitHub) {
         let url = "https://github.com/acme/app.git";
         let mut project = DeliveryProject::at_address(url, config, files);
@@ -83,12 +83,12 @@ impl DeliveryProject {
         self.beside("remote.git")
     }
 
-    /// Git in the remote repository.
+    /// Runs git in the remote repository.
     pub(crate) fn at_remote(&self, args: &[&str]) -> String {
         run_git(&self.remote(), args)
     }
 
-    /// Runs hookloop with `--json`, which has to succeed; returns all values that it printed.
+    /// Runs hookloop with `--json`, which must succeed; returns all printed values.
     pub(crate) fn json_values(&self, args: &[&str]) -> Vec<Value> {
         let text = self.ok(&[args, &["--json"]].concat());
         let values = serde_json::Deserializer::from_str(&text).into_iter::<Value>();
@@ -108,12 +108,13 @@ impl DeliveryProject {
         self.task(id)["state"].as_str().unwrap().to_owned()
     }
 
-    /// Sets the script of the agent's turn number `turn` on a task: lines for `sh`, run in the agent's directory.
+    /// Sets the script of the agent's turn number `turn` on a task: lines for `sh`, run in the
+    /// agent's directory.
     pub(crate) fn does(&self, task: &str, turn: u32, script: &str) {
         self.scripts.write(task, turn, script);
     }
 
-    /// Everything that the program has stored.
+    /// Returns everything that hookloop has stored.
     pub(crate) fn kept(&self) -> Vec<u8> {
         let mut found = BTreeMap::new();
         let state = self.home().join(".local/state");
@@ -121,7 +122,7 @@ impl DeliveryProject {
         found.into_values().flatten().collect()
     }
 
-    /// The prompt of a task's turn.
+    /// Returns the prompt of a task's turn.
     pub(crate) fn prompt(&self, task: &str, turn: u32) -> String {
         self.scripts.prompt(task, turn)
     }
@@ -153,12 +154,12 @@ impl DeliveryProject {
         let word = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let read = |line: Value| {
             let why = format!("{} {}", word(&line["by"]), word(&line["reason"]));
-            (word(&line["task"]), (word(&line["fate"]), why))
+            (word(&line["task"]), (word(&line["result"]), why))
         };
         lines.map(read).collect()
     }
 
-    /// A file on the base, as the remote has it.
+    /// Returns a file of the base branch in the remote.
     pub(crate) fn on_main(&self, file: &str) -> String {
         let output = Command::new("git")
             .args(["show", &format!("main:{file}")])
@@ -168,7 +169,7 @@ impl DeliveryProject {
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// Somebody else changes the base meanwhile.
+    /// Pushes a change to the base as another user.
     pub(crate) fn push_to_main(&self, file: &str, text: &str) {
         let clone = self.beside("somebody");
         if !clone.exists() {
@@ -183,7 +184,8 @@ impl DeliveryProject {
         run_git(&clone, &["push", "-q", "origin", "HEAD:main"]);
     }
 
-    /// Everything that is the user's: files, index, HEAD, branches and remote-tracking refs but for those of tasks.
+    /// Returns everything that belongs to the user: files, index, HEAD, branches and
+    /// remote-tracking refs, except the branches of tasks.
     pub(crate) fn users(&self) -> BTreeMap<String, Vec<u8>> {
         let root = self.root();
         let mut found = BTreeMap::new();

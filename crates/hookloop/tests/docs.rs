@@ -1,4 +1,4 @@
-//! Every command and configuration in the documents runs as it is written.
+//! Runs every command and reads every configuration of the documents as written.
 
 use std::path::Path;
 
@@ -82,7 +82,7 @@ fn inbox() {
     check_commands("docs/inbox.md");
 }
 
-/// All channels of the example are read; those that it can reach are reached in tests/inbox.
+/// Checks that all channels of the example are read. tests/inbox sends to those that it can reach.
 #[test]
 fn the_configuration_in_inbox_md_is_read() {
     let yaml = blocks("docs/inbox.md").into_iter().find(|block| block.language == "yaml").unwrap();
@@ -130,7 +130,7 @@ fn the_policy_in_policy_md_is_read() {
     let policy = hookloop_config::policy_file::load(&[PolicyFile::Named(path)]).unwrap();
     let gates: Vec<&str> = policy.gates().map(|gate| gate.value.name.as_str()).collect();
     assert_eq!(gates, ["policy/tests", "policy/licences"]);
-    assert_eq!(policy.limits().session.iterations, 30);
+    assert_eq!(policy.limits().session.max_iterations, 30);
     assert_eq!(policy.lines().len(), 14);
 }
 
@@ -146,7 +146,7 @@ fn the_policy_in_fleet_md_is_read() {
     std::fs::write(&path, documents::block("docs/fleet.md", "policy.yaml")).unwrap();
     std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o644)).unwrap();
     let policy = hookloop_config::policy_file::load(&[PolicyFile::Named(path)]).unwrap();
-    assert_eq!(policy.limits().session.iterations, 30);
+    assert_eq!(policy.limits().session.max_iterations, 30);
 }
 
 #[test]
@@ -154,7 +154,8 @@ fn scheduling() {
     check_commands("docs/scheduling.md");
 }
 
-/// Its configurations are read, and its tables held against what is sent, in tests/operators.
+/// tests/operators reads the configurations of this page and compares its tables with the sent
+/// data.
 #[test]
 fn operators() {
     check_commands("docs/operators.md");
@@ -175,7 +176,7 @@ fn mcp() {
     check_commands("docs/mcp.md");
 }
 
-/// The first is a project's file, the second a user's; both know their agents.
+/// The first block is a project's file, the second a user's. hookloop lists the agents of both.
 #[test]
 fn the_configuration_in_agents_md_is_read() {
     let yaml: Vec<_> =
@@ -195,7 +196,7 @@ fn log() {
 #[test]
 fn nats() {
     let port = free_port().to_string();
-    // Whatever becomes of a block, nothing that it started stays.
+    // Stops all processes of a block, even if the block fails.
     let trap = format!(
         "trap '(kill $(jobs -p); hookloop nats down --port {port}) 2>/dev/null || true' EXIT"
     );

@@ -1,4 +1,5 @@
-//! The commands, the setup, the documents, the dashboard and the MCP server, as people and programs meet them.
+//! The commands, the setup, the documents, the dashboard and the MCP server, as users and programs
+//! use them.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 mod cli;

@@ -1,11 +1,13 @@
-//! Kills the program at any moment, thousands of times, and holds it to what it answered.
+//! Kills hookloop at random moments, thousands of times, and checks that it keeps what it
+//! acknowledged.
 //!
-//! Each cycle gives a random command to a process and kills it with SIGKILL after 0 to 6 ms (more on a
-//! machine where commands take longer), or lets it end. The test remembers what was acknowledged; the
-//! project has to hold all of that, nothing by halves, and every reaction once.
+//! Each cycle starts a random command and kills its process with SIGKILL after 0 to 6 ms (later on
+//! a machine where commands take longer), or lets it exit. The test records the acknowledged
+//! commands. The project must contain all of them completely, and every reaction once.
 //!
-//! The full size: `HOOKLOOP_KILL_CYCLES=100000 cargo nextest run -p hookloop --test crash_recovery kill9::`
-//! To see one course again: `HOOKLOOP_KILL_SEED=<seed that a failure tells>`
+//! The full size:
+//! `HOOKLOOP_KILL_CYCLES=100000 cargo nextest run -p hookloop --test crash_recovery kill9::`
+//! To repeat a run: `HOOKLOOP_KILL_SEED=<seed that a failure prints>`
 
 use std::io::Write;
 use std::process::{Child, Output};
@@ -18,14 +20,14 @@ use crate::support::journal::{Answer, Ask, Journal};
 use crate::support::{empty_project, number_from_env, project_with, reactions};
 
 const CYCLES: u64 = 1_000;
-/// Cycles on one project: enough for its WAL to be moved many times, and its checks stay quick.
+/// Cycles per project: enough for many WAL checkpoints, and few enough for quick checks.
 const CYCLES_PER_PROJECT: u64 = 2_000;
 const CYCLES_PER_CHECK: u64 = 200;
-/// The latest moment for a kill, if commands take no longer.
+/// The latest moment of a kill, unless commands take longer.
 const KILL_AFTER_MAX: Duration = Duration::from_millis(6);
-/// Projects that are killed while they are made.
+/// Projects whose `init` is killed.
 const BIRTHS: u64 = 100;
-/// Projects that are worked on at the same time.
+/// Projects that are tested concurrently.
 const LANES: u64 = 2;
 
 #[test]
@@ -56,7 +58,7 @@ fn a_project_survives_a_death_at_its_birth() {
         assert_eq!(project.tasks().len(), 1);
         project.assert_intact();
     }
-    assert!(killed > 0, "all of them were quicker");
+    assert!(killed > 0, "no process was killed in time");
 }
 
 fn work_lane(seed: u64, mut cycles: u64) {
@@ -69,7 +71,7 @@ fn work_lane(seed: u64, mut cycles: u64) {
     }
 }
 
-/// Tells the seed if the test fails.
+/// Prints the seed if the test fails.
 struct Told(u64);
 
 impl Drop for Told {
@@ -83,7 +85,7 @@ impl Drop for Told {
 struct Course {
     project: TestProject,
     journal: Journal,
-    /// How long a command takes that is left alone.
+    /// The duration of a command that is not killed.
     typical: Duration,
 }
 
@@ -103,11 +105,11 @@ impl Course {
                 completed = self.check();
             }
         }
-        assert!(completed > 0, "nothing was completed");
+        assert!(completed > 0, "no task was completed");
         self.journal.assert_varied(cycles);
     }
 
-    /// Gives the command to a process that may not live to its end.
+    /// Runs the command in a process that may be killed.
     fn give(&mut self, ask: &Ask, random: &mut SeededRandom) -> Answer {
         let arguments = ask.arguments();
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
@@ -139,7 +141,7 @@ fn answer_of(process: Child, arguments: &[&str]) -> Answer {
     let Output { status, stdout, stderr } = process.wait_with_output().unwrap();
     let told = String::from_utf8_lossy(&stderr);
     match status.code() {
-        // The answer may be out while workflows still run.
+        // The result may be printed while workflows still run.
         None if stdout.is_empty() => Answer::None,
         None | Some(0) => {
             let answer: serde_json::Value = serde_json::from_slice(&stdout).unwrap();

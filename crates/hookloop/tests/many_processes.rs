@@ -1,9 +1,10 @@
-//! Sixteen processes at a time on one project: ten that write, six that read.
+//! Sixteen concurrent processes on one project: ten writers, six readers.
 //!
-//! No command may fail because of the others, no acknowledged write may be lost, no reader may see a
-//! gap, and of all who start the same task one alone may be told that it is theirs.
+//! No command may fail because of the others, no acknowledged write may be lost, and no reader may
+//! see a gap. If several processes start the same task, only one may succeed.
 //!
-//! The full size: `HOOKLOOP_STRESS_SECONDS=120 cargo nextest run -p hookloop --test shared_log many_processes::`
+//! The full size:
+//! `HOOKLOOP_STRESS_SECONDS=120 cargo nextest run -p hookloop --test shared_log many_processes::`
 
 use std::collections::HashMap;
 use std::thread;
@@ -17,12 +18,12 @@ use crate::support::{number_from_env, project_with, reactions, sqlite_integrity}
 const SECONDS: u64 = 20;
 const WRITERS: usize = 10;
 const READERS: usize = 6;
-/// Rounds of a writer between two tasks that all writers want.
+/// Rounds of a writer between two tasks for which all writers compete.
 const ROUNDS_PER_SHARED: usize = 5;
 /// Rounds of one reader between two rebuilds.
 const ROUNDS_PER_REBUILD: usize = 20;
 
-/// What a writer was told.
+/// The commands that were acknowledged to a writer.
 #[derive(Default)]
 struct Told {
     added: Vec<String>,
@@ -47,12 +48,13 @@ fn sixteen_processes_do_not_disturb_each_other() {
     project.settle();
     let events = project.events_from(1);
     assert_kept(&told, &events);
-    assert!(reactions::assert_done_once(&events) > 0, "nothing was completed");
+    assert!(reactions::assert_done_once(&events) > 0, "no task was completed");
     project.assert_intact();
     assert_eq!(sqlite_integrity(&project), "ok");
 }
 
-/// Adds two tasks, one behind the other, completes them, and wants a task that others want too.
+/// Adds two tasks, the second dependent on the first, completes one, and competes for a shared
+/// task.
 fn write_until(project: &TestProject, writer: usize, end: Instant) -> Told {
     let mut told = Told::default();
     let mut round = 0;
@@ -68,7 +70,7 @@ fn write_until(project: &TestProject, writer: usize, end: Instant) -> Told {
         }
         round += 1;
     }
-    assert!(round > 0, "writer {writer} did nothing");
+    assert!(round > 0, "writer {writer} did no round");
     told
 }
 
@@ -82,7 +84,7 @@ fn want_shared(project: &TestProject, round: usize, told: &mut Told) {
     }
 }
 
-/// Whether a command that others may have been quicker with was accepted.
+/// Returns whether a command was accepted for which other processes compete.
 fn is_accepted(project: &TestProject, args: &[&str]) -> bool {
     let output = project.json_command(args).output().unwrap();
     match output.status.code() {
@@ -97,7 +99,7 @@ fn is_accepted(project: &TestProject, args: &[&str]) -> bool {
     }
 }
 
-/// Asks one question again and again, and now and then makes the view anew under everybody's feet.
+/// Repeats one query, and rebuilds the view from time to time while other processes run.
 fn read_until(project: &TestProject, reader: usize, end: Instant) {
     let mut next = 1;
     for round in 1.. {
@@ -113,10 +115,10 @@ fn read_until(project: &TestProject, reader: usize, end: Instant) {
             break;
         }
     }
-    assert!(reader % 3 == 1 || next > 1, "reader {reader} saw nothing");
+    assert!(reader % 3 == 1 || next > 1, "reader {reader} read no events");
 }
 
-/// The events from `next` on, without a gap.
+/// Reads the events from `next` on and checks that there is no gap.
 fn read_on(project: &TestProject, mut next: u64) -> u64 {
     for event in project.events_from(next) {
         assert_eq!(event["seq"], next);
@@ -125,7 +127,7 @@ fn read_on(project: &TestProject, mut next: u64) -> u64 {
     next
 }
 
-/// The project only grows.
+/// Checks that the number of events never decreases.
 fn look_at_status(project: &TestProject, seen: u64) -> u64 {
     let status = project.json(&["status"]);
     let events = status["events"].as_u64().unwrap();
@@ -136,7 +138,7 @@ fn look_at_status(project: &TestProject, seen: u64) -> u64 {
 fn assert_kept(told: &[Told], events: &[Value]) {
     let mut found: HashMap<(&str, &str), usize> = HashMap::new();
     for event in events {
-        let key = (event["type"].as_str().unwrap(), event["nodeId"].as_str().unwrap());
+        let key = (event["type"].as_str().unwrap(), event["node_id"].as_str().unwrap());
         *found.entry(key).or_default() += 1;
     }
     let check = |kind: &str, ids: Vec<&String>| {

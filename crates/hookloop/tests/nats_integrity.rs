@@ -1,4 +1,4 @@
-//! A log on servers that was purged, replaced or written to by others, as a user meets it.
+//! A log on servers that another client purged, replaced or wrote to, as a user sees it.
 
 use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
@@ -12,11 +12,11 @@ use crate::nats::{bare_machine, machine_on};
 
 const REFUSED: i32 = 1;
 const SYSTEM: i32 = 70;
-/// The stream of the project `demo`, and the start of its subjects.
+/// The stream of the project `demo`, and the prefix of its subjects.
 const STREAM: &str = "HL_EV_151";
 const EVENTS: &str = "hl.ev.151.demo";
 
-/// A stream as versions made it that did not deny purges.
+/// Returns the stream configuration of versions that did not deny purges.
 fn older_stream() -> Value {
     json!({
         "name": STREAM, "subjects": ["hl.ev.151.>"], "num_replicas": 1, "storage": "file",
@@ -25,7 +25,8 @@ fn older_stream() -> Value {
     })
 }
 
-/// A server on which everybody may purge, and nobody may change a stream.
+/// Returns a server on which every client may purge a stream, and none may change its
+/// configuration.
 fn purgeable() -> Server {
     let extra = "accounts { A { jetstream: enabled, users: [ { user: open, password: open, \
         permissions: { publish: { deny: [\"$JS.API.STREAM.UPDATE.>\"] } } } ] } }\n\
@@ -91,11 +92,11 @@ fn a_purged_log_is_called_lost_until_a_person_accepts_it() {
         assert!(refused.error.contains("but 3 were acknowledged"), "{}", refused.error);
         assert!(refused.error.contains("--accept-loss"), "{}", refused.error);
     }
-    // A machine that never saw an event knows it from the server.
+    // A machine that never read an event learns the loss from the server.
     let stranger = machine_on(&server, "demo");
     let refused = stranger.refused(&["verify"]);
     assert!(refused.error.contains("3 messages were removed"), "{}", refused.error);
-    // The way out.
+    // Accepting the loss makes the log usable again.
     let rebuilt = machine.json(&["rebuild", "--accept-loss"]);
     assert!(
         rebuilt["accepted_loss"].as_str().unwrap().contains("3 were acknowledged"),
@@ -109,7 +110,7 @@ fn a_purged_log_is_called_lost_until_a_person_accepts_it() {
     }
 }
 
-/// The events of one task are purged, and nothing else: the log still has its last event.
+/// Only the events of one task are purged: the log still has its last event.
 #[test]
 fn a_purge_of_one_task_is_found_and_can_be_accepted() {
     let server = purgeable();
@@ -144,7 +145,7 @@ fn a_stream_that_was_made_anew_is_not_called_intact() {
     server.restart();
     machine.ok(&["task", "add", "New", "--id", "new"]);
     let told = machine.ok(&["status"]);
-    assert!(told.contains("made anew") && told.contains("hookloop verify"), "{told}");
+    assert!(told.contains("stream was replaced") && told.contains("hookloop verify"), "{told}");
     for command in ["verify", "rebuild"] {
         let refused = machine.refused(&[command]);
         assert!(refused.error.contains("was made anew"), "{}", refused.error);
@@ -152,10 +153,10 @@ fn a_stream_that_was_made_anew_is_not_called_intact() {
     }
     machine.ok(&["rebuild", "--accept-loss"]);
     assert_eq!(machine.ok(&["verify"]), "The log is intact: 2 events\n");
-    assert!(!machine.ok(&["status"]).contains("made anew"));
+    assert!(!machine.ok(&["status"]).contains("stream was replaced"));
 }
 
-/// Bytes that are no event on every subject of the log, and events that say what can't be.
+/// Messages that are not events on every subject of the log, and events that contradict the log.
 #[test]
 fn foreign_messages_on_every_subject_of_a_log_stop_nobody() {
     let server = Server::single();
@@ -198,14 +199,14 @@ fn foreign_messages_on_every_subject_of_a_log_stop_nobody() {
     let forged = [
         ("a", event(1, "task_created", None, created.clone())),
         ("nobody", event(2, "task_started", None, json!({}))),
-        ("b", event(3, "task_deleted", Some(999), json!({"edgesRemoved": 0}))),
+        ("b", event(3, "task_deleted", Some(999), json!({"edges_removed": 0}))),
         ("a", event(4, "task_created", None, json!({"goal": 7}))),
     ];
     for (subject, payload) in &forged {
         put(&server, &format!("{EVENTS}.{subject}"), payload);
         count += 1;
     }
-    // Here, and on a machine that has seen nothing yet, everything goes on.
+    // All commands still work here, and on a machine that has read nothing yet.
     let other = machine_on(&server, "demo");
     for machine in [&machine, &other] {
         let refused = machine.refused(&["verify"]);
@@ -232,7 +233,7 @@ fn foreign_messages_on_every_subject_of_a_log_stop_nobody() {
         rebuilt["after"].clone()
     });
     assert_eq!(hashes[0], hashes[1]);
-    // A person takes note, once for all machines.
+    // A person accepts the foreign messages, once for all machines.
     machine.ok(&["verify", "--accept-foreign"]);
     for machine in [&machine, &other] {
         let told = machine.ok(&["verify"]);
@@ -285,7 +286,7 @@ fn foreign_messages_in_the_fleets_log_stop_no_worker_and_can_be_accepted() {
         put(&server, &format!("{start}{subject}"), "no event");
     }
     machine.ok(&["fleet", "pause", "--reason", "look"]);
-    assert_eq!(machine.json(&["fleet", "status"])["orders"][0]["order"], "pause");
+    assert_eq!(machine.json(&["fleet", "status"])["directives"][0]["directive"], "pause");
     machine.ok(&["fleet", "resume"]);
     let refused = machine.refused(&["verify", "--fleet"]);
     assert!(refused.error.contains("4 foreign messages"), "{}", refused.error);
@@ -299,7 +300,7 @@ fn foreign_messages_in_the_fleets_log_stop_no_worker_and_can_be_accepted() {
     machine.ok(&["verify"]);
 }
 
-/// A machine, with the program of the server and the store that `nats up` says.
+/// Runs a command on a machine with the server program and the store of `nats up`.
 fn with_own_server(machine: &TestProject, port: u16, args: &[&str]) -> Output {
     machine
         .hookloop(args)
@@ -309,7 +310,7 @@ fn with_own_server(machine: &TestProject, port: u16, args: &[&str]) -> Output {
         .unwrap()
 }
 
-/// Stops the server of a test, however the test ends.
+/// Stops the server of a test when the test ends.
 struct OwnServer<'m>(&'m TestProject, u16);
 
 impl Drop for OwnServer<'_> {
@@ -322,7 +323,7 @@ impl Drop for OwnServer<'_> {
 fn the_server_of_nats_up_lets_in_only_who_has_its_token() {
     let machine = bare_machine();
     machine.write("hookloop.yaml", "version: 1\nproject: demo\n");
-    // Free now, and so is the port above it where the server tells about itself.
+    // The port is free now, and so is the monitoring port above it.
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let port = if port > 61_000 { port - 5_000 } else { port };
     let run = |args: &[&str]| {
@@ -342,18 +343,19 @@ fn the_server_of_nats_up_lets_in_only_who_has_its_token() {
     let doctor = with_own_server(&machine, port, &["doctor", "--json"]).stdout;
     let doctor = String::from_utf8(doctor).unwrap();
     assert!(doctor.contains("durability") && !doctor.contains("lets in anyone"), "{doctor}");
-    // A message without the token does not arrive. The server may close the connection before its reason is read.
+    // A message without the token is not accepted. The server may close the connection before the
+    // client reads the reason.
     let address = SocketAddr::from(([127, 0, 0, 1], port));
     let forged = wire::request(address, &format!("{EVENTS}.mine"), "forged");
     assert!(forged.is_err(), "{forged:?}");
     assert_eq!(run(&["verify"]), "The log is intact: 1 events\n");
-    // Another user has another home, and is told why.
+    // Another user has another home, and gets the reason of the refusal.
     let stranger = bare_machine();
     stranger.write("hookloop.yaml", "version: 1\nproject: demo\n");
     let refused = with_own_server(&stranger, port, &["status"]);
     let error = String::from_utf8_lossy(&refused.stderr);
     assert!(error.contains("does not let this user in") && error.contains("`token`"), "{error}");
-    // With the token from the one who started the server, they may.
+    // With the token of the user who started the server, the other user has access.
     let token = std::fs::read_to_string(home.join("token")).unwrap();
     stranger.write_user_secret("token", &token);
     stranger.write_user_config(&format!(
@@ -361,7 +363,7 @@ fn the_server_of_nats_up_lets_in_only_who_has_its_token() {
     ));
     let let_in = with_own_server(&stranger, port, &["task", "list"]);
     assert!(String::from_utf8_lossy(&let_in.stdout).contains("mine"));
-    // The token stays when the server is started again.
+    // The token stays the same after a restart of the server.
     run(&["nats", "down", "--port", &port.to_string()]);
     run(&["nats", "up", "--port", &port.to_string()]);
     assert!(run(&["task", "list"]).contains("mine"));

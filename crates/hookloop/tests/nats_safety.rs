@@ -1,4 +1,4 @@
-//! What a server must promise before it is trusted, as a user meets it.
+//! Guarantees that a server must give before hookloop uses it, as a user sees them.
 
 use std::time::Duration;
 
@@ -8,19 +8,19 @@ use serde_json::{Value, json};
 
 use crate::nats::{bare_machine, machine_on};
 
-/// What the machine did not let us.
+/// The exit code of an error of the system.
 const SYSTEM: i32 = 70;
 const USAGE: i32 = 2;
 const REFUSED: i32 = 1;
 
-/// How long a server is away.
+/// The time for which a server is stopped.
 const AWAY: Duration = Duration::from_secs(3);
 
 fn careless() -> Options {
     Options { sync: Sync::Default, ..Options::default() }
 }
 
-/// How many events all streams of a server hold.
+/// Returns the number of events in all streams of a server.
 fn events(server: &Server) -> u64 {
     let page = server.monitor("/jsz").unwrap();
     page["messages"].as_u64().unwrap()
@@ -36,16 +36,16 @@ fn a_server_that_does_not_sync_is_refused_with_the_fix() {
         assert!(refused.error.contains("sync_interval: always"), "{}", refused.error);
         assert!(refused.error.contains("durability: unsafe"), "{}", refused.error);
     }
-    assert_eq!(events(&server), 0, "something was written");
+    assert_eq!(events(&server), 0, "events were written");
 }
 
 #[test]
 fn the_user_may_take_the_risk_and_keeps_being_told() {
     let server = Server::with(careless());
     let machine = machine_on(&server, "demo");
-    machine.replace_in_user_config("{monitors", "{durability: unsafe, monitors");
+    machine.replace_in_user_config("{monitoring_urls", "{durability: unsafe, monitoring_urls");
     machine.ok(&["task", "add", "Risky", "--id", "risky"]);
-    // Not only the first time, when the server is checked.
+    // The warning appears on every run, not only on the first one, which checks the server.
     for _ in 0..2 {
         let told = machine.ok(&["status"]);
         assert!(told.contains("UNSAFE") && told.contains("power cut"), "{told}");
@@ -94,10 +94,10 @@ fn a_stream_with_one_copy_in_a_cluster_is_refused() {
     assert_eq!(refused.code, SYSTEM, "{}", refused.error);
     assert!(refused.error.contains("1 of the 3 copies"), "{}", refused.error);
     assert!(refused.error.contains("nats stream edit HL_EV_151 --replicas 3"), "{}", refused.error);
-    // Another project's stream is made with three.
+    // The stream of another project gets three copies.
     machine.write("hookloop.yaml", &format!("version: 1\nproject: other\nstore: {}\n", node.url()));
     assert_eq!(machine.json(&["status"])["store"]["copies"], 3);
-    // Of three servers, two may hold an acknowledged event: each has to show that it syncs.
+    // Of three servers, two may have an acknowledged event, so each must prove that it syncs.
     machine.replace_in_user_config(&format!("{monitors:?}"), &format!("{:?}", &monitors[..2]));
     std::fs::remove_dir_all(machine.root().with_file_name("home").join(".local")).unwrap();
     let refused = machine.refused(&["status"]);
@@ -131,7 +131,7 @@ fn a_server_that_does_not_show_whether_it_syncs_is_refused() {
     let refused = machine.refused(&["status"]);
     assert_eq!(refused.code, SYSTEM, "{}", refused.error);
     assert!(refused.error.contains("http://127.0.0.1:9"), "{}", refused.error);
-    assert!(refused.error.contains("`monitors`"), "{}", refused.error);
+    assert!(refused.error.contains("`monitoring_urls`"), "{}", refused.error);
 }
 
 #[test]
@@ -183,7 +183,7 @@ fn two_homes_share_a_project() {
     other.ok(&["task", "complete", "shared", "--epoch", &epoch]);
     assert_eq!(one.json(&["task", "show", "shared"])["state"], "completed");
     assert_eq!(one.json_lines(&["log"]), other.json_lines(&["log"]));
-    // A third project on the same server is another one.
+    // Another project on the same server has its own log.
     let stranger = machine_on(&server, "unlike");
     assert_eq!(stranger.json(&["task", "list"]), json!([]));
 }
@@ -202,7 +202,7 @@ fn a_log_that_was_made_anew_is_another_log() {
     assert_eq!(machine.json_lines(&["log"]).len(), 1);
 }
 
-/// The server was found safe a moment ago, so nobody asks which stream it has.
+/// The server was checked a moment ago, so the client does not ask again which stream it has.
 #[test]
 fn a_stream_that_was_made_anew_behind_our_back_is_another_log() {
     let server = Server::single();
@@ -244,7 +244,8 @@ fn a_log_that_lost_its_end_is_not_worked_on() {
     machine.ok(&["task", "add", "More"]);
 }
 
-/// Who opens the view's file alone reads the whole WAL: short commands must not let it grow.
+/// A process that opens the view exclusively reads the whole WAL, so short commands must not let it
+/// grow.
 #[test]
 fn commands_leave_a_short_wal() {
     const WAL_BYTES_MAX: u64 = 256 * 1024;
@@ -268,7 +269,7 @@ fn copy(from: &std::path::Path, to: &std::path::Path) {
     assert!(copied.success());
 }
 
-/// What `doctor` says about the store: names, states, messages and what to type.
+/// Returns the findings of `doctor` about the store: names, states, messages and commands.
 fn doctor(machine: &TestProject) -> Vec<(String, String, String, Value)> {
     let output = machine.run(&["doctor", "--json"]);
     let findings: Vec<Value> = serde_json::from_str(&output.stdout).unwrap();
@@ -294,20 +295,20 @@ fn doctor_knows_the_servers_and_says_what_is_wrong_with_them() {
     assert!(found[0].2.contains(&server.url()), "{found:?}");
     assert!(found[3].2.contains("lets in anyone"), "{found:?}");
     assert!(found[1].2.contains("one copy") && found[2].2.contains("syncs"), "{found:?}");
-    // One that is gone, with the command that brings one back.
+    // A stopped server is reported with the command that starts one.
     server.terminate();
     let (name, status, message, command) = doctor(&machine).remove(0);
     assert_eq!((name.as_str(), status.as_str()), ("store", "error"), "{message}");
     assert!(message.contains("no NATS server answers"), "{message}");
-    // What is no command is a remark to a shell.
+    // The rest of the line is a comment for a shell.
     assert!(command.as_str().unwrap().starts_with("hookloop nats up  #"), "{command}");
-    // One that could lose what it acknowledges, until its user takes that.
+    // A server that could lose acknowledged events is an error, until the user accepts the risk.
     let careless = Server::with(careless());
     let machine = machine_on(&careless, "demo");
     let (name, status, message, _) = doctor(&machine).remove(0);
     assert_eq!((name.as_str(), status.as_str()), ("store", "error"), "{message}");
     assert!(message.contains("sync"), "{message}");
-    machine.replace_in_user_config("{monitors", "{durability: unsafe, monitors");
+    machine.replace_in_user_config("{monitoring_urls", "{durability: unsafe, monitoring_urls");
     machine.ok(&["task", "add", "Risky"]);
     let found = doctor(&machine);
     let (name, status, message, _) = &found[2];

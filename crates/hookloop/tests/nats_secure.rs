@@ -1,4 +1,4 @@
-//! The three servers of docs/nats.md, started with the text of that page: who gets in, and how far.
+//! The three servers of docs/nats.md, started with the text of that page: access and permissions.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -15,17 +15,17 @@ use crate::nats::{bare_machine, machine_on};
 use crate::support::PROGRAM;
 
 const PAGE: &str = "docs/nats.md";
-/// A refusal must not look like a server that is away.
+/// The time limit of a refusal, so that it does not look like a server that is down.
 const AT_ONCE: Duration = Duration::from_secs(5);
 
-/// The program in a directory that is no project, without the environment of the test.
+/// Returns the program in a directory that is not a project, without the environment of the test.
 fn program_in(directory: &Path) -> Command {
     let mut command = Command::new(PROGRAM);
     command.current_dir(directory).env_clear().env("USER", "tester").stdin(Stdio::null());
     command
 }
 
-/// The servers of the page, and everything that was made for them.
+/// The servers of the page, and the files that were made for them.
 struct Secure {
     cluster: Cluster,
     files: tempfile::TempDir,
@@ -39,7 +39,7 @@ enum Certificates {
 }
 
 impl Secure {
-    /// With the users of accounts.conf, their keys made by `hookloop nats key`.
+    /// Starts the servers with the users of accounts.conf and keys made by `hookloop nats key`.
     fn with_keys(certificates: Certificates) -> Secure {
         let files = tempfile::tempdir().unwrap();
         let mut accounts = documents::block(PAGE, "accounts.conf");
@@ -89,7 +89,7 @@ impl Secure {
         self.cluster.nodes().iter().map(url).collect::<Vec<_>>().join(",")
     }
 
-    /// A machine with the files of the page, for a user and a project.
+    /// Returns a machine with the files of the page, for a user and a project.
     fn machine(&self, user: &str, project: &str) -> TestProject {
         let machine = bare_machine();
         let here = |text: String| {
@@ -101,7 +101,7 @@ impl Secure {
         machine.write("hookloop.yaml", &repository.replace("demo", project));
         let monitors: Vec<String> = self.cluster.nodes().iter().map(Server::monitor_url).collect();
         let own = here(documents::block(PAGE, "config.yaml")).replace("worker", user);
-        machine.write_user_config(&format!("{own}    monitors: {monitors:?}\n"));
+        machine.write_user_config(&format!("{own}    monitoring_urls: {monitors:?}\n"));
         for name in ["ca.pem", "worker.pem", "worker.key", &format!("{user}.nk")] {
             let (from, to) = (self.files.path().join(name), machine.user_directory().join(name));
             if from.exists() {
@@ -112,7 +112,7 @@ impl Secure {
     }
 }
 
-/// The text with another value for a variable at its top.
+/// Returns the text with another value for a variable at its top.
 fn set(text: &str, name: &str, value: &str) -> String {
     let start = format!("{name}: ");
     assert!(text.lines().any(|line| line.starts_with(&start)), "no {name} in\n{text}");
@@ -129,7 +129,7 @@ fn script(directory: &Path, text: &str) {
     assert!(run.status.success(), "{text}\n{}", String::from_utf8_lossy(&run.stderr));
 }
 
-/// Another project whose events are in the same stream.
+/// Returns the name of another project whose events are in the same stream.
 fn neighbour_of(project: &str) -> String {
     let stream = JetStreamLog::stream_of(&project.parse().unwrap());
     let mut names = (0..).map(|n| format!("other-{n}"));
@@ -140,7 +140,7 @@ fn neighbour_of(project: &str) -> String {
 fn a_worker_does_its_work_in_its_project_and_nothing_elsewhere() {
     let servers = Secure::with_keys(Certificates::Servers);
 
-    // Nobody made the streams yet, and a worker may not.
+    // The streams do not exist yet, and a worker may not create them.
     let worker = servers.machine("worker", "demo");
     let refused = worker.refused(&["status"]);
     assert!(refused.error.contains("$JS.API.STREAM.CREATE.HL_EV_151"), "{}", refused.error);
@@ -164,7 +164,7 @@ fn a_worker_does_its_work_in_its_project_and_nothing_elsewhere() {
     let ready = servers.machine("dispatcher", "demo").json(&["task", "ready"]);
     assert_eq!(ready[0]["id"], "more", "{ready}");
 
-    // Another project in the same stream, and one in another.
+    // Another project in the same stream, and one in another stream.
     let neighbour = neighbour_of("demo");
     for project in [neighbour.as_str(), "elsewhere"] {
         servers.machine("admin", project).ok(&["task", "add", "Secret", "--id", "secret"]);
@@ -187,9 +187,9 @@ fn a_worker_does_its_work_in_its_project_and_nothing_elsewhere() {
         }
     }
     let events = servers.machine("admin", &neighbour).json_lines(&["log"]).len();
-    assert_eq!(events, 1, "an intruder left something");
+    assert_eq!(events, 1, "an unauthorized user wrote an event");
 
-    // Who has another inbox than its permissions say gets no answer, and is told why.
+    // A user whose inbox prefix differs from its permissions gets an error with the reason.
     let deaf = servers.machine("worker", "demo");
     deaf.replace_in_user_config("_INBOX_worker", "_INBOX_else");
     let refused = deaf.refused(&["status"]);
@@ -256,7 +256,8 @@ fn users_may_be_signed_by_an_operator() {
 
     let limits = json!({"subs": -1, "data": -1, "payload": -1});
     let allowed = |role: &str, inbox: &str| {
-        let args = ["nats", "permissions", "demo", "--role", role, "--inbox", inbox, "--json"];
+        let args =
+            ["nats", "permissions", "demo", "--role", role, "--inbox-prefix", inbox, "--json"];
         let printed = program_in(files.path()).args(args).output().unwrap();
         serde_json::from_slice::<Value>(&printed.stdout).unwrap()
     };
@@ -301,7 +302,7 @@ fn users_may_be_signed_by_an_operator() {
     assert!(refused.took < AT_ONCE, "{:?}", refused.took);
 }
 
-/// A token as the servers know it, for `subject`, signed by `issuer`.
+/// Returns a token in the servers' format for `subject`, signed by `issuer`.
 fn jwt(issuer: &KeyPair, subject: &KeyPair, claims: Value) -> String {
     let base64 = |bytes: &[u8]| data_encoding::BASE64URL_NOPAD.encode(bytes);
     let head = json!({"typ": "JWT", "alg": "ed25519-nkey"}).to_string();
@@ -312,12 +313,12 @@ fn jwt(issuer: &KeyPair, subject: &KeyPair, claims: Value) -> String {
     format!("{signed}.{}", base64(&signature))
 }
 
-/// What each permission is for: what does not work without it.
+/// Each permission with a command that fails without it.
 const NEEDED_FOR: [(&str, &[&str]); 9] = [
     ("hl.ev.", &["task", "add", "New"]),
     ("hl.pulse.", &["task", "heartbeat", "held", "--epoch", "1"]),
     ("$JS.API.DIRECT.GET.HL_EV_", &["status"]),
-    ("$JS.API.DIRECT.GET.HL_PULSE.", &["task", "steal", "held", "--agent", "x"]),
+    ("$JS.API.DIRECT.GET.HL_PULSE.", &["task", "take-over", "held", "--agent", "x"]),
     ("$JS.API.DIRECT.GET.HL_SNAPSHOT.", &["status"]),
     ("$JS.API.CONSUMER.CREATE.", &["status"]),
     ("$JS.API.STREAM.INFO.HL_EV_", &["status"]),
@@ -340,7 +341,7 @@ fn a_worker_is_allowed_nothing_that_it_does_not_need_and_what_is_missing_is_name
         .iter()
         .map(|s| s.as_str().unwrap())
         .collect();
-    // A worker is in its fleet, too, whose log is in another stream.
+    // A worker also belongs to its fleet, whose log is in another stream.
     let of_fleet = all.iter().find_map(|subject| subject.strip_suffix("._fleet.>"));
     let of_fleet = of_fleet.and_then(|start| start.strip_prefix("hl.ev.")).unwrap();
     let of_fleet = format!("HL_EV_{of_fleet}");
@@ -371,7 +372,7 @@ fn a_worker_is_allowed_nothing_that_it_does_not_need_and_what_is_missing_is_name
         let (_, seed) = keys.iter().find(|(name, _)| name == user).unwrap();
         machine.write_user_secret("user.nk", seed);
         machine.write_user_config(&format!(
-            "version: 1\nstores:\n  {}: {{nkey: user.nk, monitors: [\"{}\"]}}\n",
+            "version: 1\nstores:\n  {}: {{nkey: user.nk, monitoring_urls: [\"{}\"]}}\n",
             server.url(),
             server.monitor_url()
         ));
@@ -387,7 +388,7 @@ fn a_worker_is_allowed_nothing_that_it_does_not_need_and_what_is_missing_is_name
         assert!(refused.error.contains(&format!("`{missing}")), "{missing}: {}", refused.error);
         assert!(refused.took < AT_ONCE, "{missing}: {:?}", refused.took);
     }
-    // The server knows the rest of a batch only as one that never became whole.
+    // The server sees the rest of the batch only as an incomplete batch.
     let kept_out = machine("kept out of one task");
     kept_out.write(
         "two.jsonl",
@@ -396,9 +397,9 @@ fn a_worker_is_allowed_nothing_that_it_does_not_need_and_what_is_missing_is_name
     let refused = kept_out.refused(&["task", "import", "two.jsonl"]);
     assert!(refused.error.contains("`hl.ev.151.demo.first`"), "{}", refused.error);
     assert!(refused.took < AT_ONCE, "{:?}", refused.took);
-    assert_eq!(admin.json_lines(&["log"]).len(), 3, "someone wrote what they may not");
+    assert_eq!(admin.json_lines(&["log"]).len(), 3, "a forbidden write was accepted");
 
-    // A log of some megabytes comes in portions, which the reader asks for.
+    // A log of several megabytes is sent in parts, which the reader requests.
     let goal = "x".repeat(900);
     let lines: String =
         (0..6_000).map(|n| format!("{{\"id\":\"t{n}\",\"goal\":\"{goal}\"}}\n")).collect();
@@ -415,7 +416,7 @@ fn the_permissions_on_the_page_are_what_the_command_prints() {
     let page: Vec<&str> = accounts.lines().map(str::trim).collect();
     for role in ["worker", "dispatcher"] {
         let inbox = format!("_INBOX_{role}");
-        let args = ["nats", "permissions", "demo", "--role", role, "--inbox", &inbox];
+        let args = ["nats", "permissions", "demo", "--role", role, "--inbox-prefix", &inbox];
         let scratch = tempfile::tempdir().unwrap();
         let printed = program_in(scratch.path()).args(args).output().unwrap();
         let printed = String::from_utf8(printed.stdout).unwrap();

@@ -1,4 +1,5 @@
-//! Sessions of a project whose log is on a server: others see them, speak to them, and take them over.
+//! Sessions of a project whose log is on a server: other machines see them, send messages to them,
+//! and take them over.
 
 use std::path::PathBuf;
 use std::process::Output;
@@ -10,9 +11,9 @@ use serde_json::Value;
 
 use crate::nats::machine_on;
 
-/// Nothing in here takes longer.
+/// Time limit of every wait.
 const SOON: Duration = Duration::from_secs(30);
-/// It answers when it is told to.
+/// An agent that ends its turn when the test creates a file.
 const WAITS: &str = "cat > prompt-$HOOKLOOP_ITERATION; touch began-$HOOKLOOP_ITERATION
 while [ ! -f go-$HOOKLOOP_ITERATION ]; do sleep 0.02; done
 if [ \"$HOOKLOOP_ITERATION\" = 3 ]; then echo '<promise>COMPLETE</promise>'; fi
@@ -48,7 +49,7 @@ fn a_session_is_seen_spoken_to_and_taken_over_from_elsewhere() {
     here.write("go-2", "");
     let paused = session.wait_with_output().unwrap();
     assert_eq!(paused.status.code(), Some(5), "{paused:?}");
-    // Another machine goes on with it.
+    // Another machine resumes the session.
     there.write("go-3", "");
     let resumed = there.json_command(&["resume", &id]).output().unwrap();
     assert_eq!(resumed.status.code(), Some(6), "there is no gate: {resumed:?}");

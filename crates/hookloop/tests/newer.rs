@@ -1,7 +1,7 @@
-//! A program of a newer version on the same store: what it writes is kept, and stops nobody.
+//! A newer version of hookloop on the same store: its data is kept and does not stop this version.
 //!
-//! It writes kinds of events on subjects that this version knows, subjects that this one does not know, and more about itself. All
-//! of it is put on the server as it would be, without this version's code.
+//! The newer version writes new types of events on known subjects, events on unknown subjects, and
+//! more data about itself. The test puts these messages on the server without this version's code.
 
 use std::fs;
 use std::time::Duration;
@@ -13,14 +13,14 @@ use serde_json::{Value, json};
 use crate::nats::machine_on;
 
 const SOON: Duration = Duration::from_secs(60);
-/// Works until there is a file that says that it may end.
+/// An agent that works until a file exists.
 const WAITS: &str = "command:cat > /dev/null; touch started; while [ ! -f go ]; do sleep 0.05; done; \
      echo '<promise>COMPLETE</promise>'";
 
-/// The newer program.
+/// The newer version.
 struct Newer<'a> {
     server: &'a Server,
-    /// Where the events of a project are, and those of the fleet.
+    /// The subject prefixes of a project's events and of the fleet's events.
     events: [String; 2],
     count: u32,
 }
@@ -42,7 +42,7 @@ impl Newer<'_> {
         assert!(put["seq"].is_number(), "{subject}: {put}");
     }
 
-    /// Something of which this version has never heard happens to a subject of the project, or of the fleet.
+    /// Writes an event of an unknown type to a subject of the project or of the fleet.
     fn says(&mut self, of_fleet: bool, subject: &str) {
         self.count += 1;
         let id = format!("01a1b2c3d4e57000800000000000{:04x}", self.count);
@@ -64,7 +64,7 @@ fn what_it_writes_on_any_subject_stops_nobody() {
     machine.ok(&["task", "add", "One", "--id", "a"]);
     machine.ok(&["task", "add", "Two", "--id", "b", "--depends-on", "a"]);
     machine.ok(&["schedule", "add", "nightly", "--cron", "0 3 * * *", "--goal", "Tidy up"]);
-    // A session that is to go on after all of it.
+    // A session that is resumed after the newer version wrote its events.
     let mut running = machine.hookloop(&["run", "Work", "--agent", WAITS]).spawn().unwrap();
     eventually("the agent works", SOON, || machine.root().join("started").exists());
     running.kill().unwrap();
@@ -93,7 +93,7 @@ fn what_it_writes_on_any_subject_stops_nobody() {
         newer.says(false, subject);
     }
     assert_eq!(count_kept(&machine), 2 * subjects.len());
-    // It goes on with each of them, here and on a machine that has seen nothing yet.
+    // Commands on each subject still work, here and on a machine that has read nothing yet.
     let other = machine_on(&server, "demo");
     for (machine, act, switch) in [(&machine, "pause", "disable"), (&other, "resume", "enable")] {
         machine.ok(&["schedule", act, "nightly"]);
@@ -105,7 +105,7 @@ fn what_it_writes_on_any_subject_stops_nobody() {
     other.ok(&["task", "claim", "a", "--agent", "ada"]);
     machine.ok(&["task", "complete", "a", "--force"]);
     machine.ok(&["task", "add", "Three", "--id", "c"]);
-    machine.ok(&["task", "depend", "c", "--on", "b"]);
+    machine.ok(&["task", "dep", "add", "c", "--on", "b"]);
     assert_eq!(other.json(&["task", "show", "b"])["state"], "ready");
     fs::write(machine.root().join("go"), "").unwrap();
     let resumed = machine.hookloop(&["resume", &session]).status();
@@ -143,7 +143,7 @@ fn a_newer_worker_is_on_the_list_and_its_fleet_can_be_told() {
     assert_eq!(worker["running"][0]["task"], "a");
     assert!(machine.ok(&["fleet", "status"]).contains("newer-1"));
     machine.ok(&["fleet", "pause", "--reason", "a look"]);
-    assert_eq!(machine.json(&["fleet", "status"])["orders"][0]["order"], "pause");
+    assert_eq!(machine.json(&["fleet", "status"])["directives"][0]["directive"], "pause");
     let told = machine.json_lines(&["log", "--fleet", "--all", "--type", "teleported"]);
     assert_eq!(told.len(), 4, "{told:?}");
 }

@@ -1,4 +1,4 @@
-//! Sessions, hooks, gates, policies and the inbox, with the real program and agents that are scripts.
+//! Sessions, hooks, gates, policies and the inbox, with the real program and scripts as agents.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 mod cli;

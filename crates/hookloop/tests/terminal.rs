@@ -1,4 +1,4 @@
-//! What a person sees: the same commands on a terminal that `script` provides.
+//! Output on a terminal, which `script` provides.
 
 use hookloop_testkit::eventually;
 
@@ -14,7 +14,7 @@ fn with_tasks() -> Project {
     project
 }
 
-/// Runs a line on a terminal of 100 columns; answers what appeared there.
+/// Runs a line on a terminal of 100 columns; returns the output.
 fn on_terminal(project: &Project, line: &str, environment: &[(&str, &str)]) -> String {
     let line = format!("stty cols 100; {line}");
     let mut command = project.command("script");
@@ -24,7 +24,7 @@ fn on_terminal(project: &Project, line: &str, environment: &[(&str, &str)]) -> S
     run.stdout.replace("\r\n", "\n")
 }
 
-/// What appeared, without its colours.
+/// Returns the text without colours.
 fn without_colours(text: &str) -> String {
     let mut pieces = text.split(ESCAPE);
     let first = pieces.next().unwrap().to_owned();
@@ -81,9 +81,12 @@ fn errors_are_coloured_on_a_terminal_alone() {
 #[test]
 fn lists_of_nothing_say_so() {
     let project = Project::new();
-    for command in ["task list", "task ready"] {
+    for (command, expected) in [
+        ("task list", "No tasks yet. Add one: hookloop task add \"…\""),
+        ("task ready", "No tasks are ready. See all: hookloop task list"),
+    ] {
         let seen = without_colours(&on_terminal(&project, &format!("hookloop {command}"), &[]));
-        assert_eq!(seen.trim(), "none", "{command}");
+        assert_eq!(seen.trim(), expected, "{command}");
     }
 }
 
@@ -112,15 +115,17 @@ fn init_asks_on_a_terminal() {
     check("n", false);
 }
 
-/// A session that asks on a terminal what to do, for who is not there to answer: gates fail until there is `fixed`.
+/// Starts a session that asks for a decision on its terminal, where no one answers.
+///
+/// Gates fail until `fixed` exists. Returns the process and the key of the question.
 fn asking(project: &Project) -> (std::process::Child, String) {
-    let line = "hookloop run --plain x --agent scripted:turns.json --hook-retries 0";
+    let line = "hookloop run --plain x --agent scripted:turns.json --gate-retries 0";
     let mut command = project.command("script");
     command.args(["-qec", line, "/dev/null"]).stdout(std::process::Stdio::piped());
     let child = command.stdin(std::process::Stdio::piped()).spawn().unwrap();
     let key = eventually("the question", DEADLINE, || {
         let list = project.json(&["inbox", "list"]);
-        let asks = |problem: &serde_json::Value| problem["kind"] == "session_asks";
+        let asks = |problem: &serde_json::Value| problem["type"] == "session_asks";
         let found = list.as_array().unwrap().iter().find(|problem| asks(problem)).cloned();
         found.map(|problem| problem["key"].as_str().unwrap().to_owned())
     });
@@ -154,11 +159,11 @@ fn what_is_asked_on_a_terminal_can_be_answered_from_anywhere() {
     assert!(piped.iter().any(|event| event["data"]["text"] == "Mend the test."), "{piped:?}");
     assert_eq!(project.json(&["inbox", "list"]), serde_json::json!([]));
     let project = check(&["approve", "KEY"], 6, "without proof");
-    assert_eq!(project.event("retry_limit_answered")["data"]["answer"], "accept");
-    // It waits for a person all the same.
-    let project = check(&["quit", "KEY"], 3, "a human is needed");
-    assert_eq!(project.json(&["inbox", "list"])[0]["kind"], "session_ended");
+    assert_eq!(project.event("decision_made")["data"]["answer"], "accept");
+    // The session still waits for a person.
+    let project = check(&["abort", "KEY"], 3, "a human is needed");
+    assert_eq!(project.json(&["inbox", "list"])[0]["type"], "session_ended");
     let key = project.json(&["inbox", "list"])[0]["key"].as_str().unwrap().to_owned();
-    let why = project.fails(1, &["inbox", "quit", &key]);
+    let why = project.fails(1, &["inbox", "abort", &key]);
     assert!(why.contains("only a session that asks"), "{why}");
 }

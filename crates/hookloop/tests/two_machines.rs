@@ -1,4 +1,4 @@
-//! Two machines, each with its own home and its own place in the network, on one project.
+//! Two machines, each with its own home and network namespace, on one project.
 #![expect(clippy::unwrap_used, reason = "a test")]
 
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::support::builder;
 
-/// What is completed on one machine is seen on the other within this time, in 99 of 100 cases.
+/// A completion on one machine is visible on the other within this time, in 99 of 100 cases.
 const BOUND: Duration = Duration::from_millis(200);
 const ROUNDS: usize = 100;
 
@@ -24,7 +24,9 @@ impl NetworkedProject<'_> {
         let monitors = serde_json::to_string(monitors).unwrap();
         let project = builder()
             .config("version: 1\nproject: shared\n")
-            .user_config(format!("version: 1\nstores:\n  \"{store}\": {{monitors: {monitors}}}\n"))
+            .user_config(format!(
+                "version: 1\nstores:\n  \"{store}\": {{monitoring_urls: {monitors}}}\n"
+            ))
             .variable("HOOKLOOP_STORE", store)
             .build();
         NetworkedProject { network, project }
@@ -61,7 +63,7 @@ fn what_is_completed_on_one_is_soon_ready_on_the_other() {
         a.hookloop(&["task", "complete", &first]);
         let completed = Instant::now();
         while !b.has_ready(&then) {
-            assert!(completed.elapsed() < Duration::from_secs(10), "{then} is never ready");
+            assert!(completed.elapsed() < Duration::from_secs(10), "{then} did not get ready");
         }
         waits.push(completed.elapsed());
         b.hookloop(&["task", "complete", &then]);

@@ -1,4 +1,4 @@
-//! The checker sees what it is there to see.
+//! Tests that the checker finds each kind of violation.
 
 use serde_json::json;
 
@@ -39,7 +39,7 @@ fn unknown() -> Outcome {
     Outcome::Unknown { why: "silence".into() }
 }
 
-/// A task that is added, claimed, given back, claimed again and completed.
+/// Returns the history of a task that is added, claimed, released, claimed again and completed.
 fn sound() -> (Vec<Operation>, Vec<Stored>) {
     let claimed = |agent: &str, epoch| {
         let op = Op::Claim { agent: agent.into(), types: vec![] };
@@ -65,13 +65,13 @@ fn sound() -> (Vec<Operation>, Vec<Stored>) {
             "r",
             "task_created",
             0,
-            json!({"labels": ["review", "agent"], "parentTaskId": "a"}),
+            json!({"labels": ["review", "agent"], "parent_task_id": "a"}),
         ),
     ];
     (operations, log)
 }
 
-/// The kinds of violation that are found after `damage`.
+/// Checks the kinds of violation that are found after `damage`.
 #[track_caller]
 fn check_damage(damage: impl FnOnce(&mut Vec<Operation>, &mut Vec<Stored>), expected: &[&str]) {
     let (mut operations, mut log) = sound();
@@ -128,7 +128,7 @@ fn who_waited_is_told() {
             log.insert(0, stored(1, "d", "task_created", 0, json!({})));
             log.insert(
                 1,
-                stored(2, "d", "dependency_added", 1, json!({"fromId": "d", "toId": "a"})),
+                stored(2, "d", "dependency_added", 1, json!({"from_id": "d", "to_id": "a"})),
             );
             for (place, event) in log.iter_mut().enumerate().skip(2) {
                 event.seq = place as u64 + 1;
@@ -184,7 +184,7 @@ fn the_urgent_are_not_passed_by() {
     check(&["code", "docs"], 1_000, 1);
     check(&["docs"], 5_000, 1);
 
-    // Somebody else had it under way.
+    // Another claimant's claim of the urgent task was in flight.
     let urgent = |seq| stored(seq, "urgent", "task_started", 1, json!({"claim": {"agent": "w-2"}}));
     for (seq, expected) in [(5, 0), (6, 1)] {
         let log = [log[0].clone(), log[1].clone(), log[2].clone(), urgent(seq)];

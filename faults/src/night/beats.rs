@@ -1,4 +1,4 @@
-//! Signs of life as they were sent: what the holders have said, whoever heard it.
+//! Heartbeats as the holders sent them, whether or not a worker received them.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -9,10 +9,10 @@ use serde_json::Value;
 use super::yard::PROJECT;
 use crate::history::now_ms;
 
-/// When each claim was shown to be alive: by task and epoch.
+/// Times of the heartbeats of each claim, by task and epoch.
 type Heard = HashMap<(String, u64), Vec<u64>>;
 
-/// Listens from when it is made.
+/// Records heartbeats from its creation on.
 pub(crate) struct Beats(Arc<Mutex<Heard>>);
 
 impl Beats {
@@ -26,7 +26,7 @@ impl Beats {
         Beats(heard)
     }
 
-    /// The last one of a claim before `at_ms`.
+    /// Returns the time of the last heartbeat of a claim before `at_ms`.
     pub(crate) fn before(&self, task: &str, epoch: u64, at_ms: u64) -> Option<u64> {
         let heard = self.0.lock().unwrap();
         let beats = heard.get(&(task.to_owned(), epoch))?;
@@ -35,7 +35,7 @@ impl Beats {
 }
 
 async fn hear(urls: Vec<String>, heard: &Mutex<Heard>) {
-    // It finds the next server by itself when one dies.
+    // The client reconnects to another server when one fails.
     let Ok(client) = async_nats::connect(urls).await else { return };
     let Ok(mut all) = client.subscribe(format!("hl.pulse.{PROJECT}.*")).await else { return };
     while let Some(message) = all.next().await {

@@ -1,10 +1,10 @@
-//! Who had which task when, as the log has it.
+//! The claims of each task over time, from the log.
 
 use std::collections::HashMap;
 
 use crate::stream::Stored;
 
-/// How the names of sessions begin where they act.
+/// Prefix of the actor name of a session.
 pub(crate) const ACTOR: &str = "session:";
 
 /// One claim of a task.
@@ -20,19 +20,19 @@ pub(crate) struct Claim {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
-    /// Its holder was taken for dead.
+    /// The holder's lease expired.
     Expired,
-    /// Its holder gave it back.
+    /// The holder released the claim.
     Released,
-    /// The work was done, or can't be.
+    /// The work is done, or the task is blocked.
     Done,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Session {
-    /// The worker that began it.
+    /// The worker that began the session.
     pub(crate) worker: String,
-    /// Who went on with it, and when.
+    /// Times at which the session was resumed, and by which worker.
     pub(crate) resumed: Vec<(u64, String)>,
     pub(crate) is_ended: bool,
 }
@@ -40,7 +40,7 @@ pub(crate) struct Session {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Told {
     pub(crate) claims: Vec<Claim>,
-    /// By id.
+    /// Sessions by id.
     pub(crate) sessions: HashMap<String, Session>,
     pub(crate) completed: usize,
 }
@@ -99,7 +99,7 @@ impl Told {
         self.sessions.get(agent.strip_prefix(ACTOR)?)
     }
 
-    /// The claims that a worker has now.
+    /// Returns the current claims of a worker.
     pub(crate) fn held_by<'t>(&'t self, worker: &'t str) -> impl Iterator<Item = &'t Claim> {
         let is_its = move |claim: &&Claim| {
             claim.end.is_none()

@@ -1,4 +1,4 @@
-//! A machine with a worker: a home, a clone and a place in the network of its own.
+//! A machine with a worker: it has its own home, clone and network namespace.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::yard::Site;
 
-/// What a worker has started is dead so long after it at the latest.
+/// Time after the death of a worker by which all processes that it started are dead.
 const OUTLIVES: Duration = Duration::from_secs(5);
 const LOOK: Duration = Duration::from_millis(50);
 
@@ -28,7 +28,7 @@ pub(crate) struct Machine {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Found {
     pub(crate) pid: Pid,
-    /// The file that it runs.
+    /// Path of its executable.
     pub(crate) program: PathBuf,
     pub(crate) line: String,
 }
@@ -40,9 +40,10 @@ impl Machine {
         fs::create_dir_all(&config).unwrap();
         let monitors = serde_json::to_string(&site.monitors).unwrap();
         let (store, remote) = (&site.store, site.remote.display());
-        // The project asks for more patience with conflicts than there is by default, and its user agrees.
+        // The project sets higher conflict limits than the defaults, and the user's configuration
+        // allows them.
         let user = format!(
-            "version: 1\nstores:\n  \"{store}\": {{monitors: {monitors}}}\n{}\n",
+            "version: 1\nstores:\n  \"{store}\": {{monitoring_urls: {monitors}}}\n{}\n",
             super::LIMITS
         );
         fs::write(config.join("config.yaml"), user).unwrap();
@@ -73,7 +74,7 @@ impl Machine {
         assert!(cloned.status.success(), "{}", String::from_utf8_lossy(&cloned.stderr));
     }
 
-    /// Something that runs here. It dies with the campaign.
+    /// Returns a command that runs on this machine and dies with the campaign.
     fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
         let mut command = self.netns.command("setpriv");
         command.args(["--pdeathsig", "KILL", "--"]).arg(program);
@@ -88,7 +89,7 @@ impl Machine {
         command
     }
 
-    /// Runs the program to its end; what it printed.
+    /// Runs the program to completion and returns its output.
     pub(crate) fn ok(&self, args: &[&str]) -> Value {
         let output = self.hookloop(args).output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr);
@@ -116,7 +117,7 @@ impl Machine {
         self.worker.as_ref().map(Pid::from_child)
     }
 
-    /// Kills the worker; answers what has outlived it for too long.
+    /// Kills the worker; returns the processes that outlived it for too long.
     pub(crate) fn kill(&mut self) -> Vec<Found> {
         if let Some(mut worker) = self.worker.take() {
             worker.kill().unwrap();
@@ -136,12 +137,12 @@ impl Machine {
         }
     }
 
-    /// Whether the worker has ended by itself.
+    /// Returns whether the worker has ended by itself.
     pub(crate) fn has_ended(&mut self) -> bool {
         self.worker.as_mut().is_some_and(|worker| !matches!(worker.try_wait(), Ok(None)))
     }
 
-    /// Waits for the end of a worker that was asked to; says what went wrong, if something did.
+    /// Waits for the end of a worker that was asked to end; returns an error if it failed.
     pub(crate) fn wait_ended(&mut self, limit: Duration) -> Result<(), String> {
         let Some(worker) = &mut self.worker else { return Ok(()) };
         let status = poll(limit, || worker.try_wait().unwrap());
@@ -153,16 +154,18 @@ impl Machine {
         }
     }
 
-    /// Everything that runs here: whoever has this home, or is in it.
+    /// Returns all processes on this machine: those with this home, and those in a directory below
+    /// it.
     pub(crate) fn processes(&self) -> Vec<Found> {
         processes_of(&self.home)
     }
 
-    /// The sessions that the worker says it has begun, also those that the log knows nothing of.
+    /// Returns the sessions that the worker reported as begun, including those that the log does
+    /// not contain.
     pub(crate) fn sessions(&self) -> Vec<String> {
         let said = fs::read_to_string(self.home.join("stdout")).unwrap_or_default();
         let lines = said.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-        let took = lines.filter(|line| line["worker"] == "took");
+        let took = lines.filter(|line| line["worker"] == "claimed");
         took.filter_map(|line| line["session"].as_str().map(str::to_owned)).collect()
     }
 }
@@ -175,7 +178,7 @@ impl Drop for Machine {
     }
 }
 
-/// The program that is tried, beside this one.
+/// Returns the path of the program under test, in the directory of this one.
 pub(crate) fn program() -> PathBuf {
     std::env::current_exe().unwrap().with_file_name("hookloop")
 }
@@ -187,7 +190,7 @@ fn forward(netns: &Netns, to: std::net::SocketAddr) -> Child {
     command.stdin(Stdio::null()).spawn().unwrap()
 }
 
-/// The processes that have a directory as their home, or are somewhere in it.
+/// Returns the processes with `home` as their home or with a working directory below it.
 pub(crate) fn processes_of(home: &Path) -> Vec<Found> {
     let marker = format!("HOME={}\0", home.display()).into_bytes();
     let mut found = Vec::new();
@@ -198,7 +201,7 @@ pub(crate) fn processes_of(home: &Path) -> Vec<Found> {
         let environ = fs::read(at.join("environ")).unwrap_or_default();
         let has_home = environ.windows(marker.len()).any(|part| part == marker);
         let is_inside = fs::read_link(at.join("cwd")).is_ok_and(|cwd| cwd.starts_with(home));
-        // What has ended and waits to be told so has no program.
+        // A zombie process has no executable.
         let Ok(program) = fs::read_link(at.join("exe")) else { continue };
         if has_home || is_inside {
             let line = fs::read(at.join("cmdline")).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! A machine that gets a twentieth of a processor.
+//! A machine that is limited to a twentieth of a processor.
 
 use std::fs;
 use std::path::PathBuf;
@@ -11,21 +11,21 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use super::machine::Machine;
 
-/// Of each period it may run for a twentieth.
+/// Scheduling period, and the share of it in which the machine may run: a twentieth.
 const PERIOD: Duration = Duration::from_millis(100);
 const SHARE: Duration = Duration::from_millis(5);
-/// How often it is looked for processes that have come since.
+/// Interval of the search for new processes.
 const LOOK: Duration = Duration::from_secs(1);
-/// What forks while it is moved is found the next time.
+/// Number of passes: a later pass finds processes that were forked during an earlier one.
 const MOVES: usize = 3;
 
 const V1: &str = "/sys/fs/cgroup/cpu";
 const V2: &str = "/sys/fs/cgroup";
 
 pub(crate) enum Starved {
-    /// By a group of the system's, below this directory.
+    /// A cgroup below this directory.
     Group { root: &'static str, own: PathBuf },
-    /// Where there are no such groups: stopped and continued by us.
+    /// Stopping and continuing the processes, if there are no cgroups.
     Turns { is_over: Arc<AtomicBool>, thread: Option<JoinHandle<()>> },
 }
 
@@ -46,7 +46,7 @@ impl Starved {
         }
     }
 
-    /// How it is done, for the table.
+    /// Returns the name of the method, for the table.
     pub(crate) fn means(&self) -> &'static str {
         match self {
             Starved::Group { .. } => "cgroup",
@@ -75,7 +75,7 @@ impl Drop for Starved {
     }
 }
 
-/// A group of which no member runs for longer than its share; none if it can't be had.
+/// Creates a cgroup that limits its members to their share; returns `None` if that is not possible.
 fn group(root: &'static str, name: &str) -> Option<(&'static str, PathBuf)> {
     let own = PathBuf::from(root).join(name);
     let (share, period) = (SHARE.as_micros(), PERIOD.as_micros());
@@ -101,7 +101,7 @@ fn turns(machine: &Machine) -> Starved {
         let (mut all, mut looked): (Vec<Pid>, Option<Instant>) = (Vec::new(), None);
         let each = |all: &[Pid], signal| {
             for pid in all {
-                // It may have ended since.
+                // The process may have ended meanwhile.
                 let _ = kill_process(*pid, signal);
             }
         };

@@ -1,4 +1,4 @@
-//! What befalls a fleet in a night, and when. A seed decides it.
+//! Faults that strike a fleet during a night, and their times; a seed determines both.
 
 use std::ops::Range;
 use std::time::{Duration, Instant};
@@ -12,20 +12,20 @@ use super::yard::{PROJECT, Yard};
 use crate::history::now_ms;
 use crate::stream;
 
-/// How long a worker is dead until it is started again.
+/// Time until a killed worker is restarted.
 const DEAD_MS: Range<u64> = 1_000..40_000;
-/// How much longer than its lease a worker is stopped.
+/// Time by which a stop exceeds the worker's lease.
 const BEYOND_MS: Range<u64> = 4_000..15_000;
 const STARVED_MS: Range<u64> = 60_000..90_000;
-/// How long the leader of the stream is down.
+/// Downtime of the stream's leader.
 const DOWN_MS: Range<u64> = 2_000..15_000;
 const BETWEEN_MS: Range<u64> = 3_000..14_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Strike {
-    /// `kill -9`; started again after this time, or never.
+    /// `kill -9`; the worker is restarted after this time, or never.
     Kill(Option<Duration>),
-    /// The worker stands still for so long; so does all that it started, or just itself.
+    /// The worker is stopped for this time, with or without the processes that it started.
     Stop { time: Duration, is_whole: bool },
     /// A twentieth of a processor for worker, agents and hooks.
     Starve(Duration),
@@ -33,7 +33,7 @@ pub(crate) enum Strike {
     Leader(Duration),
 }
 
-/// The strikes of a night, each with the time that passes before it.
+/// Returns the faults of a night, each with the delay before it.
 pub(crate) fn plan(
     dice: &mut SeededRandom,
     lease: Duration,
@@ -59,7 +59,8 @@ pub(crate) fn plan(
     }
     all.extend((0..workers.div_ceil(3)).map(|_| Strike::Starve(ms(STARVED_MS))));
     all.extend((0..2).map(|_| Strike::Leader(ms(DOWN_MS))));
-    // One of each comes first: whatever is left of the night when the work is done falls away.
+    // One fault of each kind comes first, because the rest of the plan is dropped when the work is
+    // done.
     let mut order: Vec<Strike> = Vec::new();
     for kind in 0..4 {
         let at = all.iter().position(|strike| strike.kind() == kind);
@@ -83,13 +84,13 @@ impl Strike {
     }
 }
 
-/// When a worker was not there, or not as usual.
+/// A period in which a worker or server was down or slowed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Absence {
     pub(crate) worker: String,
     pub(crate) kind: Kind,
     pub(crate) from_ms: u64,
-    /// None if it never came back.
+    /// `None` if the worker never came back.
     pub(crate) until_ms: Option<u64>,
 }
 
@@ -97,13 +98,13 @@ pub(crate) struct Absence {
 pub(crate) enum Kind {
     Killed,
     Stopped,
-    /// Alive, and to be taken for alive.
+    /// Alive, and its claims must not be ended.
     Starved,
     /// A server, not a worker.
     Leader,
 }
 
-/// What is undone later.
+/// The action that ends a fault later.
 enum Healing {
     Start(usize),
     Continue(Vec<Pid>),
@@ -111,7 +112,7 @@ enum Healing {
     Node(usize),
 }
 
-/// A night as it goes.
+/// State of a night while it runs.
 pub(crate) struct Night<'y> {
     pub(crate) yard: &'y mut Yard,
     stream: String,
@@ -119,10 +120,10 @@ pub(crate) struct Night<'y> {
     plan: Vec<(Duration, Strike)>,
     struck: Instant,
     starved: Vec<Option<Starved>>,
-    /// Each with the absence that it ends.
+    /// Pending actions, each with the index of the absence that it ends.
     due: Vec<(Instant, usize, Healing)>,
     pub(crate) absences: Vec<Absence>,
-    /// What outlived its worker.
+    /// Processes that outlived their worker.
     pub(crate) outlived: Vec<String>,
     pub(crate) means: Option<&'static str>,
     dice: SeededRandom,
@@ -154,7 +155,7 @@ impl<'y> Night<'y> {
         }
     }
 
-    /// Strikes if it is time to, and heals what is due.
+    /// Injects the next fault if it is due, and ends faults that are due.
     pub(crate) fn step(&mut self, told: &Told) {
         let now = Instant::now();
         while let Some(at) = self.due.iter().position(|(until, ..)| *until <= now) {
@@ -168,7 +169,7 @@ impl<'y> Night<'y> {
         }
     }
 
-    /// Nothing more strikes, and all is healed.
+    /// Drops the rest of the plan and ends all faults.
     pub(crate) fn end(&mut self) {
         self.plan.clear();
         for (_, absence, healing) in std::mem::take(&mut self.due) {
@@ -176,7 +177,7 @@ impl<'y> Night<'y> {
         }
     }
 
-    /// Answers whether there was somebody to strike.
+    /// Injects a fault; returns whether there was a suitable worker or server.
     fn strike(&mut self, strike: Strike, told: &Told) -> bool {
         let time = match strike {
             Strike::Leader(time) => return self.strike_leader(time),
@@ -234,7 +235,7 @@ impl<'y> Night<'y> {
         self.absences.push(absence);
     }
 
-    /// A worker that has tasks in hands and is well, if enough others are.
+    /// Returns a healthy worker with claimed tasks, if enough other workers are healthy.
     fn victim(&mut self, told: &Told, is_gone: bool) -> Option<usize> {
         let all = self.yard.machines.len();
         let is_absent = |name: &str| {
@@ -261,7 +262,7 @@ impl<'y> Night<'y> {
             }
             Healing::Continue(stopped) => {
                 for pid in stopped {
-                    // It may have been killed since.
+                    // The process may have been killed meanwhile.
                     let _ = kill_process(pid, Signal::CONT);
                 }
             }

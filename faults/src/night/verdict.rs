@@ -1,10 +1,11 @@
-//! What is to be said of a night: from the log, the forge and the repository, and nobody's word.
+//! Checks of a night, based on the log, the forge and the repository only.
 //!
-//! - each task: completed once, merged once, by one request and one commit, after those it waits for
-//! - each event of a session on a task: by who holds it at that place in the log
-//! - each claim that was ended because of silence: its worker was not there
-//! - each claim of a worker that was gone: somebody went on with it soon
-//! - each session: ended, and nothing is said of it after
+//! - each task is completed once and merged once, by one request and one commit, after its
+//!   dependencies
+//! - each event of a session on a task comes from the holder at that position in the log
+//! - each claim that expired belonged to a worker that was down
+//! - each claim of a worker that was down is continued or reclaimed soon
+//! - each session ended, and no event of it follows its end
 
 #[cfg(test)]
 mod tests;
@@ -16,61 +17,62 @@ use super::strike::{Absence, Kind};
 use super::yard::Task;
 use crate::stream::Stored;
 
-/// How much longer than its lease an orphan may wait, in 99 of 100 cases.
+/// Time beyond the lease that an orphaned task may wait, in 99 of 100 cases.
 pub(crate) const PICKED_UP_MS: u64 = 5_000;
-/// The same of a quick night, whose few orphans have no percentile but a maximum, on whatever machine it is: that
-/// somebody goes on is what it is about.
+/// The same limit for a quick night. Its few orphaned tasks have a maximum instead of a percentile,
+/// and any machine must meet it: this only checks that their work continues.
 pub(crate) const PICKED_UP_QUICK_MS: u64 = 30_000;
-/// What was on its way when its worker was struck arrives by then.
+/// Time by which writes that were in flight when a worker was struck have arrived.
 const IN_FLIGHT_MS: u64 = 1_000;
 
-/// What the verdict is based on.
+/// Input of the checks.
 pub(crate) struct Evidence<'e> {
-    /// Of the project alone.
+    /// Events of the project only.
     pub(crate) log: &'e [Stored],
     pub(crate) tasks: &'e [Task],
     pub(crate) absences: &'e [Absence],
     pub(crate) lease_ms: u64,
-    /// How much longer than a lease somebody may take to go on, for all but one of a hundred.
+    /// Time beyond a lease until a task is continued, for 99 of 100 tasks.
     pub(crate) picked_up_ms: u64,
-    /// The worker of each session, as the workers say: a session may have died before the log knew of it.
+    /// The worker of each session, as reported by the workers: a session may have died before it
+    /// was in the log.
     pub(crate) begun: HashMap<String, String>,
-    /// The last sign of life of a claim before a time.
+    /// Returns the time of the last heartbeat of a claim before a given time.
     pub(crate) last_beat: &'e dyn Fn(&Claim, u64) -> Option<u64>,
 }
 
-/// What was found, and one line for each violation.
+/// Counts of the checks, and one line for each violation.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Found {
     pub(crate) violations: Vec<(&'static str, String)>,
     pub(crate) completed: usize,
     pub(crate) claims: usize,
     pub(crate) expired: usize,
-    /// Events of sessions on tasks: what could have been stale.
+    /// Number of events of sessions on tasks, each of which could have been stale.
     pub(crate) by_holders: usize,
     pub(crate) orphans: Vec<Orphan>,
 }
 
-/// A task whose worker was gone, and what became of it.
+/// A task whose worker was down, and its result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Orphan {
     pub(crate) task: String,
     pub(crate) worker: String,
     pub(crate) kind: Kind,
     pub(crate) fate: Fate,
-    /// From when its worker was struck until its claim was ended, if it was.
+    /// Time from the fault until the claim expired, if it did.
     pub(crate) freed_ms: Option<u64>,
-    /// From when its worker was struck until somebody went on with it.
+    /// Time from the fault until a worker continued the task.
     pub(crate) waited_ms: u64,
-    /// The same from the last sign of life that was heard.
+    /// Time from the last received heartbeat until a worker continued the task.
     pub(crate) silent_ms: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
-    /// Claimed anew.
+    /// Claimed again.
     Taken,
-    /// Its worker went on with it.
+    /// Continued by the same worker.
     Resumed,
 }
 
@@ -96,7 +98,7 @@ pub(crate) fn judge(evidence: &Evidence<'_>) -> Found {
     found
 }
 
-/// Each task is completed and merged once, and open no more.
+/// Checks that each task is completed and merged once, and is not reopened.
 fn check_tasks(evidence: &Evidence<'_>, found: &mut Found) {
     let mut counts: HashMap<(&str, &str), usize> = HashMap::new();
     let mut last: HashMap<&str, &str> = HashMap::new();
@@ -121,7 +123,7 @@ fn check_tasks(evidence: &Evidence<'_>, found: &mut Found) {
     }
 }
 
-/// Whatever a session says of a task, it holds it.
+/// Checks that a session writes events of a task only while it holds it.
 fn check_writes(log: &[Stored], found: &mut Found) {
     let mut holders: HashMap<&str, (&str, u64)> = HashMap::new();
     for stored in log.iter().filter(|stored| !stored.subject.starts_with('_')) {
@@ -153,7 +155,7 @@ fn check_writes(log: &[Stored], found: &mut Found) {
     }
 }
 
-/// Who was there for a whole lease was not silent for it.
+/// Checks that no claim expired whose worker was up for the whole lease.
 fn check_expired(evidence: &Evidence<'_>, told: &Told, found: &mut Found) {
     for claim in &told.claims {
         let Some((at_ms, End::Expired)) = claim.end else { continue };
@@ -212,7 +214,7 @@ fn check_orphans(evidence: &Evidence<'_>, told: &Told, found: &mut Found) {
     }
 }
 
-/// What became of a claim whose worker was struck.
+/// Returns the result of a claim whose worker was struck, or `None` if no worker continued it.
 fn orphan(
     evidence: &Evidence<'_>,
     told: &Told,
@@ -228,7 +230,8 @@ fn orphan(
             session.resumed.iter().filter(|(at, by)| *at > struck && *by == absence.worker);
         by_itself.map(|(at, _)| *at).min()
     });
-    // One that stood still and was not missed goes on without a word, from when it is let go on.
+    // A stopped worker whose lease did not expire continues without an event, at the end of the
+    // stop.
     let is_missed = claim.end.is_some_and(|(_, end)| end == End::Expired);
     let went_on = absence.until_ms.filter(|_| absence.kind == Kind::Stopped && !is_missed);
     let resumed = resumed.into_iter().chain(went_on).min();
@@ -250,7 +253,7 @@ fn orphan(
     })
 }
 
-/// Each session has an end, and nothing follows it.
+/// Checks that each session has an end, and that no event follows it.
 fn check_sessions(log: &[Stored], told: &Told, found: &mut Found) {
     for (id, session) in &told.sessions {
         if !session.is_ended {
@@ -270,7 +273,7 @@ fn check_sessions(log: &[Stored], told: &Told, found: &mut Found) {
 }
 
 impl Evidence<'_> {
-    /// Whose claim it was.
+    /// Returns the worker of a claim.
     fn worker<'s>(&'s self, told: &'s Told, claim: &Claim) -> Option<&'s str> {
         let known = told.session(&claim.agent).map(|session| session.worker.as_str());
         let id = claim.agent.strip_prefix(ACTOR)?;
@@ -278,17 +281,17 @@ impl Evidence<'_> {
     }
 }
 
-/// What the base is made of.
+/// Commits and requests of the base branch.
 pub(crate) struct Base {
-    /// The commits of its first parents, the oldest first, with their messages.
+    /// Its first-parent commits, oldest first, with their messages.
     pub(crate) commits: Vec<(String, String)>,
-    /// The branch of each request, and the commit that it was merged as.
+    /// The branch of each request, and its merge commit.
     pub(crate) requests: Vec<(String, Option<String>)>,
-    /// Commits that do not pass the gate.
+    /// Commits that fail the gate.
     pub(crate) red: Vec<String>,
 }
 
-/// One request and one commit for each task, after those of the tasks that it waits for.
+/// Checks that each task has one request and one commit, after those of its dependencies.
 pub(crate) fn check_base(evidence: &Evidence<'_>, base: &Base, found: &mut Found) {
     let place = |commit: &str| base.commits.iter().position(|(of, _)| of == commit);
     let mut places: BTreeMap<&str, usize> = BTreeMap::new();
@@ -319,7 +322,7 @@ pub(crate) fn check_base(evidence: &Evidence<'_>, base: &Base, found: &mut Found
     if distinct.len() != places.len() {
         found.add("delivery", "two tasks were merged as one commit".to_owned());
     }
-    // The first one is what there was before.
+    // The first commit is the initial one.
     let (commits, tasks) = (base.commits.len() - 1, evidence.tasks.len());
     if commits != tasks {
         found.add("delivery", format!("{commits} commits for {tasks} tasks"));
@@ -327,7 +330,7 @@ pub(crate) fn check_base(evidence: &Evidence<'_>, base: &Base, found: &mut Found
     base.red.iter().for_each(|commit| found.add("red", commit.clone()));
 }
 
-/// The middle, the worst in a hundred and the worst of some times.
+/// Median, 99th percentile and maximum of some durations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Spread {
     pub(crate) p50: u64,

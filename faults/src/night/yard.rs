@@ -1,4 +1,4 @@
-//! Where a fleet works: servers, a forge over a bare repository, machines with clones of it.
+//! The environment of a fleet: servers, a forge over a bare repository, machines with clones of it.
 
 use std::fs;
 use std::io::Write as _;
@@ -13,13 +13,13 @@ use serde_json::json;
 
 use super::machine::Machine;
 
-/// What the project is called on the store.
+/// Name of the project on the store.
 pub(crate) const PROJECT: &str = "night";
-/// What its remote is called; git finds the repository on disk instead.
+/// URL of the remote, which git maps to the repository on disk.
 const URL: &str = "https://github.com/acme/app.git";
 
-/// What every commit of the base has to pass: each task's file has its name in it, and nothing is left of a
-/// conflict. No process is started for that: it runs very often.
+/// Gate for every commit of the base: each task's file contains its name, and there are no conflict
+/// markers. It starts no process, because it runs very often.
 pub(crate) const GATE: &str = r#"for file in done/*.txt; do
   [ -e "$file" ] || continue
   read -r said < "$file" || exit 2
@@ -30,7 +30,7 @@ while read -r line; do
 done < shared.txt
 "#;
 
-/// Where the machines find each other and what they share.
+/// Addresses and directories that the machines share.
 pub(crate) struct Site {
     pub(crate) home: PathBuf,
     pub(crate) store: String,
@@ -41,30 +41,30 @@ pub(crate) struct Site {
 }
 
 pub(crate) struct Yard {
-    // In this order they end.
+    // Dropped in this order.
     pub(crate) machines: Vec<Machine>,
-    /// Where people sit: it has no worker.
+    /// The machine of the users, which has no worker.
     pub(crate) desk: Machine,
     pub(crate) forge: GitHub,
     pub(crate) cluster: Cluster,
     pub(crate) site: Site,
 }
 
-/// A task, and what its agent does.
+/// A task, and the script that its agent runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Task {
     pub(crate) id: String,
     pub(crate) priority: u64,
     pub(crate) depends_on: Vec<String>,
-    /// Lines for `sh`, in the worktree.
+    /// Script for `sh`, run in the worktree.
     pub(crate) script: String,
 }
 
-/// How long a cluster takes to be one.
+/// Timeout for a cluster to form.
 const FORMED: Duration = Duration::from_secs(60);
 
 impl Yard {
-    /// Machines w1, w2, … for a project with this configuration.
+    /// Creates machines w1, w2, … for a project with this configuration.
     pub(crate) fn new(home: &Path, machines: usize, config: &str) -> Yard {
         let cluster = Cluster::in_namespaces();
         let remote = home.join("remote.git");
@@ -85,7 +85,7 @@ impl Yard {
         Yard { machines, desk, forge, cluster, site }
     }
 
-    /// Has the agents know what to do, and the fleet know of the tasks.
+    /// Writes the agents' scripts and adds the tasks.
     pub(crate) fn add(&self, tasks: &[Task]) {
         let mut lines = String::new();
         for task in tasks {
@@ -96,7 +96,7 @@ impl Yard {
             });
             lines.push_str(&format!("{line}\n"));
         }
-        // Servers that have just found each other are not all taken for present.
+        // Servers that have just connected may not all count as online yet.
         let is_up = || {
             let status = self.desk.hookloop(&["status"]).output().unwrap();
             status.status.success().then_some(())
@@ -108,7 +108,7 @@ impl Yard {
         assert!(import.wait().unwrap().success(), "the tasks are added");
     }
 
-    /// The agent: does what was written down for its task, and says that it is done.
+    /// Returns the agent: it runs the script of its task and reports that the task is complete.
     pub(crate) fn agent(&self) -> String {
         let scripts = self.scripts();
         let scripts = scripts.display();
@@ -122,13 +122,13 @@ impl Yard {
         self.site.home.join("scripts")
     }
 
-    /// Git in the remote repository.
+    /// Runs git in the remote repository.
     pub(crate) fn at_remote(&self, args: &[&str]) -> String {
         git(&self.site.remote, args)
     }
 }
 
-/// A repository with a first commit.
+/// Creates a repository with a first commit.
 fn plant(home: &Path, remote: &Path, config: &str) {
     let seed = home.join("seed");
     fs::create_dir_all(&seed).unwrap();

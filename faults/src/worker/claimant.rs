@@ -1,4 +1,4 @@
-//! Claims with many threads that share one store, until nothing is left.
+//! Claims with many threads that share one store, until no task is left.
 
 use std::sync::RwLock;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,7 +11,7 @@ use super::Worker;
 use crate::claims::{THREADS, TYPES};
 use crate::history::{Op, Outcome};
 
-/// Long enough that nothing expires.
+/// Long enough that no claim expires.
 const LEASE: Duration = Duration::from_secs(3_600);
 const PAUSE: Duration = Duration::from_millis(50);
 
@@ -47,7 +47,7 @@ fn claim_all(worker: &Worker, project: &RwLock<Project>, thread: usize, claims: 
     }
 }
 
-/// One thread in four takes anything; the others serve two types each.
+/// One thread in four accepts any type; the others serve two types each.
 fn wanted(thread: usize) -> WantedTask {
     match thread % 4 {
         0 => WantedTask::Any,
@@ -62,7 +62,7 @@ fn wanted(thread: usize) -> WantedTask {
     }
 }
 
-/// The view is lost in the middle of the work, and made again from the log.
+/// Deletes the view during the work and rebuilds it from the log.
 fn reopen(worker: &Worker, project: &RwLock<Project>) {
     worker.history.record(Op::Reopen, || {
         let view = worker.args.view();

@@ -1,4 +1,4 @@
-//! Does what was left for later, against its rivals: no lock keeps them apart.
+//! Dispatches deferred work concurrently with other dispatchers, without a lock.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Holds a task, or watches those who do.
+//! Holds a task, or watches other holders.
 
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ use crate::history::{Op, Outcome};
 
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Claims, beats for a while, completes. The campaign freezes it in between.
+/// Claims, sends heartbeats for a while, and completes. The campaign freezes it in between.
 pub(super) fn hold(worker: &Worker) {
     for n in 0.. {
         if worker.stop.is_set() {
@@ -34,12 +34,12 @@ pub(super) fn hold(worker: &Worker) {
     }
 }
 
-/// Takes over and completes what silent holders have.
+/// Takes over and completes the claims of silent holders.
 pub(super) fn observe(worker: &Worker) {
     let mut watch = SilenceDetector::default();
     let mut count = 0;
     while !worker.stop.is_set() {
-        // What can't be seen now is looked at again.
+        // Claims that cannot be read now are read again in the next pass.
         for silent in silent(worker, &mut watch).unwrap_or_default() {
             let agent = format!("{}.{count}", worker.args.name);
             count += 1;
@@ -57,7 +57,7 @@ pub(super) fn observe(worker: &Worker) {
     }
 }
 
-/// Claims whose holders were seen silent for a whole lease.
+/// Returns claims whose holders missed their heartbeats for a whole lease.
 fn silent(worker: &Worker, watch: &mut SilenceDetector) -> Result<Vec<Claim>, EngineError> {
     let mut silent = Vec::new();
     for row in worker.project.read(|view| view.claimed())? {

@@ -1,4 +1,5 @@
-//! Adds, claims, beats, completes, gives back, sweeps, appends, and tries what it may not.
+//! Adds, claims, sends heartbeats, completes, releases, sweeps, appends, and attempts forbidden
+//! operations.
 
 use std::time::Duration;
 
@@ -18,7 +19,7 @@ use crate::history::{Op, Outcome, now_ms};
 
 /// Short, so that faults end claims of living holders too.
 const LEASE: Duration = Duration::from_secs(3);
-/// Claims that one worker holds at once, and those past that it remembers.
+/// Number of claims that one worker holds at once, and of past claims that it remembers.
 const HELD_MAX: usize = 4;
 const REMEMBERED: usize = 32;
 const DEPENDENCIES_MAX: usize = 3;
@@ -27,16 +28,16 @@ struct Mixed<'w> {
     worker: &'w Worker,
     dice: SeededRandom,
     count: u64,
-    /// Tasks that later ones may wait for.
+    /// Tasks on which later ones may depend.
     added: Vec<String>,
     held: Vec<Claim>,
-    /// Claims that this worker itself has ended.
+    /// Claims that this worker has ended itself.
     ended: Vec<Claim>,
-    /// Claims that it holds without a sign of life: ended by others or not.
+    /// Claims that it holds without sending heartbeats; other workers may have ended them.
     abandoned: Vec<Claim>,
     watch: SilenceDetector,
     version: Seq,
-    /// An event that was sent and not answered.
+    /// An event that was sent and not acknowledged.
     unanswered: Option<NewEvent>,
 }
 
@@ -77,7 +78,7 @@ impl Mixed<'_> {
         }
     }
 
-    /// A word that no other operation of any worker has.
+    /// Returns a key that no other operation of any worker has.
     fn token(&self) -> String {
         format!("{}-{}", self.worker.args.name, self.count)
     }
@@ -90,7 +91,8 @@ impl Mixed<'_> {
         let count = self.dice.below(DEPENDENCIES_MAX + 1).min(self.added.len());
         let depends_on = self.added.iter().rev().take(count).map(|task| id(task)).collect();
         let command = Command::AddTask { id: id(&task), spec, depends_on };
-        // One whose answer did not come may not be there; who waits for it is then refused.
+        // A task whose response is missing may not exist; a task that depends on it is then
+        // refused.
         self.worker.execute(Op::Add { task: task.clone() }, &command);
         remember(&mut self.added, task);
     }
@@ -186,7 +188,7 @@ impl Mixed<'_> {
         }
     }
 
-    /// A subject that nobody else writes to.
+    /// Returns a subject that no other worker writes to.
     fn subject(&self) -> Subject {
         Subject::Workflow(RunId(self.worker.args.name.clone()))
     }

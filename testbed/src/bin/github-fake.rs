@@ -1,6 +1,6 @@
 //! Serves the forge of the testbed to other processes: `github-fake REPOSITORY [PORT]`.
 //!
-//! It prints its address and stays until it is killed. What it was asked is at `/_record`.
+//! It prints its address and runs until it is killed. `/_record` returns the requests it received.
 #![expect(clippy::expect_used, clippy::print_stdout, reason = "for tests only")]
 
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! What the forge does when it is asked.
+//! Responses of the forge.
 
 use std::collections::{HashMap, HashSet};
 
@@ -10,17 +10,17 @@ use super::pull::{Mergeable, Pull, State};
 use super::queue::MergeQueue;
 use super::route::{Route, query};
 
-/// What the forge has, and how it is set up.
+/// State and settings of the forge.
 #[derive(Debug)]
 pub(super) struct Hub {
     pub(super) git: Bare,
-    /// Where branches were when the requests were last brought up to date.
+    /// Heads of the branches at the last update of the requests.
     pub(super) heads: HashMap<String, String>,
     pub(super) pulls: Vec<Pull>,
     pub(super) checks: Vec<Check>,
-    /// The base takes nothing without a review.
+    /// Whether merging into the base requires a review.
     pub(super) is_protected: bool,
-    /// So many looks before it is known whether something can be merged.
+    /// Remaining reads until it is known whether a request can be merged.
     pub(super) unknown_looks: usize,
     pub(super) methods: Vec<String>,
     pub(super) queue: MergeQueue,
@@ -28,7 +28,7 @@ pub(super) struct Hub {
 
 pub(super) type Answer = (u16, Value);
 
-/// A request, taken apart.
+/// A parsed request.
 #[derive(Debug)]
 pub(super) struct Question<'a> {
     pub(super) route: Route,
@@ -43,7 +43,7 @@ impl Question<'_> {
         self.values[..2].join("/")
     }
 
-    /// A field of the body that is a text.
+    /// Returns a string field of the body.
     pub(super) fn text(&self, name: &str) -> String {
         self.body[name].as_str().unwrap_or_default().to_owned()
     }
@@ -57,7 +57,7 @@ impl Question<'_> {
         query(self.path).into_iter().find(|(known, _)| known == name).map(|(_, value)| value)
     }
 
-    /// The page of a list that is asked for.
+    /// Returns the requested page of a list.
     fn page(&self, all: Vec<Value>) -> Vec<Value> {
         let number = |name, usual| self.asked(name).map_or(usual, |text| text.parse().unwrap());
         let (size, page): (usize, usize) = (number("per_page", 30).min(100), number("page", 1));
@@ -104,7 +104,7 @@ impl Hub {
         }
     }
 
-    /// Brings all requests up to date with what was pushed.
+    /// Updates all requests according to the pushed branches.
     pub(super) fn settle(&mut self) {
         self.settle_pulls();
         self.settle_queue();
@@ -149,7 +149,7 @@ impl Hub {
                 (201, self.told(at, question))
             }
             Route::Change => {
-                // It may be for another base then.
+                // The change may set another base.
                 self.heads.clear();
                 self.change(at, question)
             }
@@ -158,7 +158,7 @@ impl Hub {
         }
     }
 
-    /// A request by itself.
+    /// Returns the JSON of a single request.
     fn told(&mut self, at: usize, question: &Question<'_>) -> Value {
         let mergeable = self.mergeable(at);
         let pull = &self.pulls[at];
@@ -214,7 +214,7 @@ impl Hub {
             let base = self.git.head(&pull.base).unwrap_or_default();
             pull.told(&question.repository(), &base, None)
         };
-        // The newest first, which is also what is usual.
+        // Newest first, which is also GitHub's default.
         let all = self.pulls.iter().rev().filter(is_asked).map(told).collect();
         (200, question.page(all).into())
     }

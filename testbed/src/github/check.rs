@@ -1,10 +1,10 @@
-//! Checks that say what a test wants, one thing after the other.
+//! Checks that return scripted results, one after the other.
 
 use std::collections::VecDeque;
 
 use serde_json::{Value, json};
 
-/// What a check says when it is looked at.
+/// Result of a check when it is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Says {
     Pending,
@@ -28,10 +28,11 @@ pub struct Check {
 }
 
 impl Check {
-    /// Each look takes the next; the last stays.
+    /// Creates a check; each read returns the next result of the script, and the last one is
+    /// repeated.
     pub fn new(kind: Kind, name: &str, script: impl IntoIterator<Item = Says>) -> Check {
         let script: VecDeque<Says> = script.into_iter().collect();
-        assert!(!script.is_empty(), "a check that says nothing is none");
+        assert!(!script.is_empty(), "the script of a check is empty");
         Check { name: name.to_owned(), kind, script }
     }
 
@@ -39,12 +40,12 @@ impl Check {
         self.name.clone()
     }
 
-    /// Whether it has passed, without being looked at.
+    /// Returns whether the check has passed, without counting as a read.
     pub(super) fn passes(&self) -> bool {
         self.script[0] == Says::Passed
     }
 
-    /// As GraphQL has it, without being looked at.
+    /// Returns the check in GraphQL form, without counting as a read.
     pub(super) fn context(&self, required: &[String]) -> Value {
         let is_required = required.contains(&self.name);
         let (conclusion, state) = match self.script[0] {
@@ -63,7 +64,7 @@ impl Check {
         }
     }
 
-    /// What it says now, if it is of this kind.
+    /// Returns the next result, if the check is of this kind.
     pub(super) fn look(&mut self, kind: Kind) -> Option<Value> {
         if self.kind != kind {
             return None;

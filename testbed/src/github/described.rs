@@ -1,6 +1,8 @@
-//! What answers by GitHub's own description of its API, and refuses every request that does not fit it.
+//! A mock server that responds according to GitHub's own API description, and refuses every request
+//! that does not conform to it.
 //!
-//! A relay in front of it sees what is asked. GraphQL is not in the description: there the relay answers.
+//! A relay in front of it records the requests. The description does not contain GraphQL, for which
+//! the relay itself responds.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -17,11 +19,11 @@ use crate::lease::Lease;
 use crate::process::{mortal, spawn};
 use crate::wait_for;
 
-/// It reads the description first, on a machine that may be busy.
+/// Timeout of the start: the mock server first parses the description, possibly on a busy machine.
 const START_LIMIT: Duration = Duration::from_secs(120);
 const ANSWER_LIMIT: Duration = Duration::from_secs(60);
 
-/// It ends when it is dropped.
+/// A running mock server with its relay, stopped when dropped.
 #[derive(Debug)]
 pub struct Described {
     address: SocketAddr,
@@ -34,13 +36,13 @@ pub struct Described {
 struct Shared {
     upstream: SocketAddr,
     record: Mutex<Vec<Recorded>>,
-    /// Answers in place of those that the description has.
+    /// Responses that replace those of the description.
     instead: Mutex<Vec<(Route, u16, Value)>>,
     is_over: Mutex<bool>,
 }
 
 impl Described {
-    /// From the directory that `.ci/forge-contract` makes.
+    /// Starts the mock server from the directory that `.ci/forge-contract` creates.
     pub fn start(directory: &Path) -> Described {
         let port = Lease::port();
         let upstream = SocketAddr::from(([127, 0, 0, 1], port.number));
@@ -74,12 +76,12 @@ impl Described {
         format!("http://{}", self.address)
     }
 
-    /// The next request of this kind, if it fits the description, gets this answer.
+    /// Sets the response to the next conforming request of this route.
     pub fn answer_next(&self, route: Route, status: u16, body: Value) {
         self.shared.instead.lock().unwrap().push((route, status, body));
     }
 
-    /// What was asked, with what the description answers to it.
+    /// Returns the received requests, with the responses of the description.
     pub fn requests(&self) -> Vec<Recorded> {
         self.shared.record.lock().unwrap().clone()
     }
@@ -88,7 +90,7 @@ impl Described {
 impl Drop for Described {
     fn drop(&mut self) {
         *self.shared.is_over.lock().unwrap() = true;
-        // So that the listener looks.
+        // Wakes the listener.
         let _ = TcpStream::connect(self.address);
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -121,12 +123,12 @@ impl Shared {
         }
     }
 
-    /// The whole answer, as it came.
+    /// Returns the complete response, unchanged.
     fn forward(&self, asked: &Asked) -> Vec<u8> {
         let mut upstream = TcpStream::connect(self.upstream).unwrap();
         upstream.set_read_timeout(Some(ANSWER_LIMIT)).unwrap();
         let mut head = format!("{} {} HTTP/1.1\r\n", asked.method, asked.path);
-        // The description does not have the media type that GitHub asks clients to accept.
+        // The description does not contain the media type that GitHub asks clients to accept.
         let own = ["accept", "connection", "content-length", "transfer-encoding", "expect"];
         for (name, value) in &asked.headers {
             if !own.contains(&name.as_str()) {

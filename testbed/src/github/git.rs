@@ -1,4 +1,4 @@
-//! The repository behind the forge: a bare one, with real commits and real merges.
+//! The bare repository of the forge, with real commits and real merges.
 
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use crate::process::run;
 #[derive(Debug)]
 pub(super) struct Bare(pub(super) PathBuf);
 
-/// What a merge is to be.
+/// Parameters of a merge.
 #[derive(Debug)]
 pub(super) struct Merge<'a> {
     pub(super) method: &'a str,
@@ -38,7 +38,7 @@ impl Bare {
         run(&mut self.git(args)).trim().to_owned()
     }
 
-    /// Which commit each branch is at.
+    /// Returns the head commit of each branch.
     pub(super) fn heads(&self) -> HashMap<String, String> {
         let format = "--format=%(objectname) %(refname:lstrip=2)";
         let list = self.ask(&["for-each-ref", format, "refs/heads"]);
@@ -46,7 +46,7 @@ impl Bare {
         lines.map(|(commit, branch)| (branch.to_owned(), commit.to_owned())).collect()
     }
 
-    /// The branches that are all in the history of a commit.
+    /// Returns the branches that are merged into a commit.
     pub(super) fn merged(&self, commit: &str) -> HashSet<String> {
         let merged = format!("--merged={commit}");
         let list =
@@ -54,7 +54,7 @@ impl Bare {
         list.lines().map(str::to_owned).collect()
     }
 
-    /// The commit that a branch is at.
+    /// Returns the head commit of a branch.
     pub(super) fn head(&self, branch: &str) -> Option<String> {
         let name = format!("refs/heads/{branch}");
         let found = self.try_git(&["show-ref", "--verify", "--hash", "--end-of-options", &name]);
@@ -67,7 +67,7 @@ impl Bare {
         is_hash && self.try_git(&["cat-file", "-e", &format!("{name}^{{commit}}")]).status.success()
     }
 
-    /// Whether one commit is in the history of another.
+    /// Returns whether a commit is in the history of another.
     pub(super) fn is_in(&self, commit: &str, of: &str) -> bool {
         self.try_git(&["merge-base", "--is-ancestor", commit, of]).status.success()
     }
@@ -82,7 +82,7 @@ impl Bare {
         merged.status.success().then(|| said.lines().next().unwrap().to_owned())
     }
 
-    /// Merges, and moves the base if it is where it was; the commit that the base is at then.
+    /// Merges, and updates the base unless it has moved; returns the new head of the base.
     pub(super) fn merge(&self, into: &str, merge: &Merge<'_>) -> Option<String> {
         let Merge { method, base, head, message } = merge;
         let commit = match *method {
@@ -98,7 +98,7 @@ impl Bare {
         self.try_git(&["update-ref", &name, &commit, base]).status.success().then_some(commit)
     }
 
-    /// Each commit of the head made anew on top of the base.
+    /// Rebases each commit of the head onto the base.
     fn rebased(&self, base: &str, head: &str) -> Option<String> {
         let range = format!("{base}..{head}");
         let commits = self.ask(&["rev-list", "--reverse", "--no-merges", &range]);

@@ -1,4 +1,4 @@
-//! Pull requests as the forge keeps them.
+//! Pull requests as stored by the forge.
 
 use serde_json::{Value, json};
 
@@ -9,16 +9,16 @@ pub struct Pull {
     pub body: String,
     pub branch: String,
     pub base: String,
-    /// The last commit that the branch was seen at.
+    /// The last known head of the branch.
     pub head: String,
     pub is_draft: bool,
     pub state: State,
     pub labels: Vec<String>,
-    /// Users and teams who are asked for a review.
+    /// Users and teams that are requested for a review.
     pub reviewers: Vec<String>,
     pub teams: Vec<String>,
     pub comments: Vec<String>,
-    /// Everybody who was ever asked, as events.
+    /// All review requests so far, as events.
     pub(super) events: Vec<Value>,
 }
 
@@ -29,7 +29,7 @@ pub enum State {
     Closed,
 }
 
-/// Whether it can be merged, as GitHub tells it.
+/// Whether the request can be merged, as GitHub reports it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Mergeable {
     pub(super) is: Option<bool>,
@@ -37,7 +37,7 @@ pub(super) struct Mergeable {
 }
 
 impl Pull {
-    /// What pushes have made of it: its branch is at `head`, its base at `base`.
+    /// Updates the request after pushes: its branch is at `head`, its base at `base`.
     pub(super) fn settle(&mut self, head: Option<&String>, base: Option<&String>, is_merged: bool) {
         if self.state != State::Open {
             return;
@@ -66,7 +66,7 @@ impl Pull {
         }
     }
 
-    /// As an answer of the API, in a list or by itself.
+    /// Returns the request as JSON of the API, as a list item or a single object.
     pub(super) fn told(&self, repository: &str, base: &str, mergeable: Option<Mergeable>) -> Value {
         let number = self.number;
         let commit = match &self.state {

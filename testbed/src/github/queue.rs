@@ -1,7 +1,7 @@
-//! The merge queue, auto-merge and the rules of bases, as GitHub's GraphQL has them.
+//! The merge queue, auto-merge and branch rules, as in GitHub's GraphQL API.
 //!
-//! A merge past the queue is refused; a push to a request, or a person, takes it out. When the queue merges a request
-//! is up to the test.
+//! A merge that bypasses the queue is refused; a push to a request, or a person, removes it from
+//! the queue. The test decides when the queue merges a request.
 
 use serde_json::{Value, json};
 
@@ -14,13 +14,13 @@ use super::pull::{Pull, State};
 #[derive(Debug, Default)]
 pub(super) struct MergeQueue {
     pub(super) is_on: bool,
-    /// Requests in their order, each with the head that was enqueued.
+    /// Queued requests in order, each with its enqueued head.
     pub(super) entries: Vec<(u64, String)>,
-    /// The last event of each request that was ever in it.
+    /// The last event of each request that was ever queued.
     pub(super) events: Vec<(u64, QueueEvent)>,
     /// Whether the repository allows auto-merge.
     pub(super) allows_auto_merge: bool,
-    /// Requests that are merged when nothing is missing, each with its head and method.
+    /// Requests that are merged as soon as all requirements are met, each with its head and method.
     pub(super) auto_merging: Vec<(u64, String, String)>,
     /// Required checks of the base.
     pub(super) required: Vec<String>,
@@ -65,7 +65,7 @@ impl MergeQueue {
 }
 
 impl Hub {
-    /// A query or a mutation.
+    /// Executes a query or a mutation.
     pub(super) fn graphql(&mut self, question: &Question<'_>) -> Answer {
         let asked = question.text("query");
         if asked.contains("mergeQueue(branch:") {
@@ -133,7 +133,7 @@ impl Hub {
         data("enablePullRequestAutoMerge", &json!({ "pullRequest": request }))
     }
 
-    /// Required checks that have not passed.
+    /// Returns the required checks that have not passed.
     fn missing(&mut self, _: usize) -> Vec<String> {
         let passed: Vec<String> =
             self.checks.iter().filter(|check| check.passes()).map(Check::name).collect();
@@ -194,11 +194,11 @@ impl Hub {
         data("repository", &json!({ "autoMergeAllowed": allowed, "pullRequest": told }))
     }
 
-    /// A push takes a request out of the queue, and ends its auto-merge.
+    /// Removes requests from the queue, and ends their auto-merge, after a push.
     pub(super) fn settle_queue(&mut self) {
         let heads: Vec<(u64, String, bool)> = self.pulls.iter().map(head_of).collect();
         let is_same = |number: u64, head: &str| {
-            // Requests of others are not looked at.
+            // Requests of other users are not checked.
             number == 0
                 || heads.iter().any(|(known, now, open)| *known == number && now == head && *open)
         };
@@ -228,7 +228,7 @@ impl Hub {
         }
     }
 
-    /// Merges a request without a look at the rules.
+    /// Merges a request without checking the rules.
     pub(super) fn merge_now(&mut self, at: usize, method: &str) {
         let pull = &self.pulls[at];
         let base = self.git.head(&pull.base).unwrap();

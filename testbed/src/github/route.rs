@@ -1,7 +1,7 @@
-//! The parts of the API that are used: all that a client may ask the fake, and all that is held against
-//! GitHub's own description of it.
+//! The used routes of the API: all that the fake supports, and all that are checked against
+//! GitHub's own description.
 
-/// One thing that can be asked.
+/// A route of the API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Route {
     Repository,
@@ -36,7 +36,7 @@ impl Route {
         Route::GraphQl,
     ];
 
-    /// The method, and the path as GitHub's description writes it.
+    /// Returns the method, and the path template of GitHub's description.
     pub fn template(self) -> (&'static str, &'static str) {
         match self {
             Route::Repository => ("GET", "/repos/{owner}/{repo}"),
@@ -57,7 +57,7 @@ impl Route {
         }
     }
 
-    /// What a request asks for, with the values in its path.
+    /// Returns the route of a request, and the values in its path.
     pub fn of(method: &str, path: &str) -> Option<(Route, Vec<String>)> {
         let path = path.split('?').next().unwrap_or_default();
         Route::ALL.into_iter().find_map(|route| {
@@ -82,7 +82,7 @@ fn values(template: &str, path: &str) -> Option<Vec<String>> {
     (parts.len() == asked.len()).then_some(values)
 }
 
-/// The query of a path.
+/// Returns the query parameters of a path.
 pub(super) fn query(path: &str) -> Vec<(String, String)> {
     let query = path.split_once('?').map_or("", |(_, query)| query);
     let pairs = query.split('&').filter_map(|pair| pair.split_once('='));

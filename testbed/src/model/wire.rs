@@ -1,4 +1,4 @@
-//! What the providers' protocols look like.
+//! Wire formats of the providers' protocols.
 
 use serde_json::{Value, json};
 
@@ -6,19 +6,19 @@ use super::{Call, INPUT_TOKENS, Input, OUTPUT_TOKENS};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Api {
-    /// `/responses`, as Codex asks.
+    /// `/responses`, used by Codex.
     Responses,
-    /// `/chat/completions`, as opencode asks.
+    /// `/chat/completions`, used by opencode.
     Chat,
-    /// `/messages`, as Claude Code asks.
+    /// `/messages`, used by Claude Code.
     Messages,
-    /// `:generateContent`, as Gemini CLI asks.
+    /// `:generateContent`, used by Gemini CLI.
     Generate,
 }
 
 pub(super) struct Route {
     pub(super) api: Api,
-    /// Its answers are streams, whatever the body says.
+    /// Responses are always streamed, independently of the body.
     pub(super) streams: bool,
 }
 
@@ -57,7 +57,8 @@ pub(super) fn refusal(status: u16, message: &str) -> Value {
     json!({ "type": "error", "error": { "type": kind, "code": status, "message": message } })
 }
 
-/// Whether an agent asks for itself: without tools, or with words that no user has.
+/// Returns whether this is a background request of the agent: without tools, or with a text that no
+/// user sends.
 pub(super) fn is_chore(api: Api, body: &Value) -> bool {
     const OPENINGS: [&str; 2] = ["[SUGGESTION MODE:", "The following is the Codex agent history"];
     let has_tools = body["tools"].as_array().is_some_and(|tools| !tools.is_empty());
@@ -70,17 +71,17 @@ pub(super) fn is_chore(api: Api, body: &Value) -> bool {
     !has_tools || OPENINGS.iter().any(|opening| last.contains(opening))
 }
 
-/// What the model says to one request.
+/// Response of the model to one request.
 pub(super) struct Said<'a> {
     pub(super) text: &'a str,
     pub(super) call: Option<&'a Call>,
-    /// Of the request, for ids.
+    /// Number of the request, for ids.
     pub(super) number: usize,
 }
 
 impl Said<'_> {
     fn id(&self, kind: &str) -> String {
-        // Unlike those of any other model that a conversation has had.
+        // Differs from the ids of every other model in the same conversation.
         let nonce = std::process::id();
         format!("{kind}_{nonce}_{}_{:p}", self.number, self.text.as_ptr())
     }
@@ -89,7 +90,7 @@ impl Said<'_> {
 type Events = Vec<(Option<&'static str>, String)>;
 
 impl Api {
-    /// An answer in one piece.
+    /// Returns a response in one piece.
     pub(super) fn whole(self, said: &Said<'_>) -> Value {
         match self {
             Api::Responses => response(said),
@@ -99,7 +100,7 @@ impl Api {
         }
     }
 
-    /// The same as a stream.
+    /// Returns a response as a stream of events.
     pub(super) fn events(self, said: &Said<'_>) -> Events {
         match self {
             Api::Responses => response_events(said),

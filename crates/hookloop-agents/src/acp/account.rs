@@ -555,7 +555,8 @@ mod tests {
         let mut account = TurnAccount::new(&redactor, None);
         account.begin(SessionId::new("s"));
         let root = Path::new("/project");
-        let guard = PermissionRules { permissions: AgentPermissions::Edit, allow: &[], root };
+        let guard =
+            PermissionRules { permissions: AgentPermissions::Edit, allowed_tools: &[], root };
         let mut seen = 0;
         for index in 0..REFUSED_MAX + 5 {
             let asked: RequestPermissionRequest = serde_json::from_value(json!({

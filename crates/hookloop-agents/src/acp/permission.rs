@@ -27,14 +27,14 @@ pub(super) struct PermissionRequest<'a> {
 pub(super) struct PermissionRules<'a> {
     pub(super) permissions: AgentPermissions,
     /// Kinds that are allowed beside the permissions, by the protocol's names.
-    pub(super) allow: &'a [String],
+    pub(super) allowed_tools: &'a [String],
     pub(super) root: &'a Path,
 }
 
 impl PermissionRules<'_> {
     pub(super) fn allows(&self, wish: &PermissionRequest<'_>) -> bool {
         if self.permissions == AgentPermissions::Full
-            || self.allow.iter().any(|it| it == name(wish.kind))
+            || self.allowed_tools.iter().any(|it| it == name(wish.kind))
         {
             return true;
         }
@@ -147,8 +147,8 @@ mod tests {
         ToolKind::Other,
     ];
 
-    fn guard(permissions: AgentPermissions, allow: &[String]) -> PermissionRules<'_> {
-        PermissionRules { permissions, allow, root: Path::new("/project") }
+    fn guard(permissions: AgentPermissions, allowed_tools: &[String]) -> PermissionRules<'_> {
+        PermissionRules { permissions, allowed_tools, root: Path::new("/project") }
     }
 
     #[test]
@@ -165,9 +165,10 @@ mod tests {
 
     #[test]
     fn a_kind_can_be_allowed_by_its_name() {
-        let allow = ["execute".to_owned()];
-        let allows =
-            |kind| guard(Read, &allow).allows(&PermissionRequest { kind, title: "", paths: &[] });
+        let allowed_tools = ["execute".to_owned()];
+        let allows = |kind| {
+            guard(Read, &allowed_tools).allows(&PermissionRequest { kind, title: "", paths: &[] })
+        };
         assert!(allows(ToolKind::Execute));
         assert!(!allows(ToolKind::Edit));
     }

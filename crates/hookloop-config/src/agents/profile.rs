@@ -24,9 +24,9 @@ pub enum CommandRules {
     Unknown,
     /// The agent runs every command in its own sandbox.
     OwnSandbox,
-    /// `allow` has rules such as `Bash(npm test)`.
+    /// `allowed_tools` has rules such as `Bash(npm test)`.
     ToolRules,
-    /// `allow` has kinds of tools such as `execute`.
+    /// `allowed_tools` has kinds of tools such as `execute`.
     ToolKinds,
 }
 

@@ -65,7 +65,7 @@ pub struct AgentSettings {
     pub named: Vec<String>,
     pub permissions: AgentPermissions,
     /// Further permissions: rules for tools in the agent's own syntax, or kinds of tools with ACP.
-    pub allow: Vec<String>,
+    pub allowed_tools: Vec<String>,
     pub source: HookSource,
     /// The user trusts the repository's settings for this agent.
     pub takes_repository: bool,
@@ -100,7 +100,7 @@ impl AgentSettings {
             env: Vec::new(),
             named: Vec::new(),
             permissions: AgentPermissions::default(),
-            allow: Vec::new(),
+            allowed_tools: Vec::new(),
             source: HookSource::User,
             takes_repository: false,
         };
@@ -125,7 +125,7 @@ impl AgentSettings {
             env: Vec::new(),
             named: Vec::new(),
             permissions: AgentPermissions::default(),
-            allow: Vec::new(),
+            allowed_tools: Vec::new(),
             source: HookSource::Builtin,
             takes_repository: false,
         }
@@ -230,9 +230,9 @@ impl fmt::Display for AgentPowers<'_> {
             (_, AgentPermissions::Edit) => "read and change files here; it may not run commands",
         };
         f.write_str(text)?;
-        match settings.allow.as_slice() {
+        match settings.allowed_tools.as_slice() {
             [] => Ok(()),
-            allow => write!(f, "; beside that {}", allow.join(", ")),
+            tools => write!(f, "; allowed tools: {}", tools.join(", ")),
         }
     }
 }

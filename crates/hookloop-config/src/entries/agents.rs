@@ -21,32 +21,35 @@ pub(crate) type AgentEntries = BTreeMap<String, Spanned<AgentEntry>>;
 /// The default number of failed turns in a row after which the next agent is asked.
 const FALLBACK_AFTER: u32 = 3;
 
-/// An agent: one that hookloop knows, with other settings, or any program.
+/// Agent: a known one with other settings, or any program
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct AgentEntry {
-    /// Which it is: `claude`, `codex`, `opencode`, `gemini`, `codex-acp`, `claude-agent-acp`, `acp` for any
-    /// other that speaks the Agent Client Protocol, `command` for any program. The name, if it is not given.
-    kind: Option<Located<String>>,
-    /// What to start, if it is not what is on the PATH: a line for `sh`, or a program and its arguments as
-    /// a list.
+    /// Type of the agent: `claude`, `codex`, `opencode`, `gemini`, `codex-acp`, `claude-agent-acp`, `acp` for another
+    /// agent with the Agent Client Protocol, or `command` for any program [default: the agent's name]
+    #[serde(rename = "type")]
+    agent_type: Option<Located<String>>,
+    /// Command that starts the agent: a shell command, or a list of a program and its arguments
+    /// [default: the program of the type, from the PATH]
     command: Option<Located<OneOrMany>>,
+    /// Model of the agent [default: the agent's own choice]
     model: Option<String>,
-    /// Further arguments.
+    /// Further arguments of the command [default: none]
     #[serde(default)]
     args: Vec<String>,
-    /// Variables that it has beside yours: names with values, or the names of secrets.
+    /// Environment variables beside yours: names with values, or a list of names of secrets [default: none]
     env: Option<Located<EnvEntries>>,
-    /// What it may do without being asked: `read`, `edit` or (in your own configuration only) `full`;
-    /// `edit` if it is not given.
+    /// Permissions of the agent without a prompt: `read`, `edit`, or `full` in your own configuration only
+    /// [default: `edit`]
     permissions: Option<Located<PermissionsEntry>>,
-    /// Hooks of `before_submit` and `after_submit` for its work, instead of those of the task's type or the project.
+    /// Hooks of `before_submit` and `after_submit` for the agent's work, instead of those of the task's type or the
+    /// project [default: none]
     #[serde(default)]
     hooks: HooksByPoint,
-    /// What it may do beside: for `claude` rules such as `Bash(cargo test:*)`, with ACP kinds of tools such
-    /// as `execute`.
+    /// Tools that the agent may use beside its permissions: for `claude` rules such as `Bash(cargo test:*)`, with ACP
+    /// kinds of tools such as `execute` [default: none]
     #[serde(default)]
-    allow: Vec<String>,
+    allowed_tools: Vec<String>,
 }
 
 #[derive(Clone, Copy, Deserialize, JsonSchema)]
@@ -125,36 +128,39 @@ impl AgentEntry {
             }
         }
         (settings.name, settings.source) = (name, source);
-        (settings.model, settings.args, settings.allow) = (self.model, self.args, self.allow);
+        settings.model = self.model;
+        settings.args = self.args;
+        settings.allowed_tools = self.allowed_tools;
         Ok(settings)
     }
 
     fn base(&self, name: &str, at: Location) -> Result<AgentSettings, ConfigComplaint> {
-        let (kind, at) = match &self.kind {
-            Some(kind) => (kind.value.as_str(), kind.at),
+        let (agent_type, at) = match &self.agent_type {
+            Some(named) => (named.value.as_str(), named.at),
             None => (name, at),
         };
-        if let Some(known) = known(kind) {
+        if let Some(known) = known(agent_type) {
             return Ok(AgentSettings::of_known(known));
         }
-        let dialect = match kind {
+        let dialect = match agent_type {
             "acp" => AgentDialect::Acp,
             "command" => AgentDialect::Command,
             _ => {
                 let names: Vec<&str> = AGENT_PROFILES.iter().map(|known| known.name).collect();
                 let names = names.join("`, `");
-                let message = format!("`kind` is one of `{names}`, `acp` and `command`");
+                let message = format!("`type` is one of `{names}`, `acp` and `command`");
                 return Err(ConfigComplaint::new(at, message));
             }
         };
         if self.command.is_none() {
-            return Err(ConfigComplaint::new(at, format!("`kind: {kind}` needs a `command`")));
+            let message = format!("`type: {agent_type}` needs a `command`");
+            return Err(ConfigComplaint::new(at, message));
         }
         Ok(AgentSettings { dialect, base: None, ..AgentSettings::of_known(&AGENT_PROFILES[0]) })
     }
 }
 
-/// Which turns go on in the conversation of the turn before.
+/// Turns that continue the conversation of the previous turn
 #[derive(Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ConversationEntry {

@@ -18,38 +18,39 @@ const LIST_MAX: usize = 64;
 /// The longest instructions of a gatekeeper.
 const PROMPT_MAX: usize = 16 * 1024;
 
-/// How the work of tasks is delivered.
+/// Delivery of the work of tasks
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct DeliveryEntry {
-    /// The branch that work is for; the remote's default branch if it is not given.
+    /// Base branch of the work [default: the remote's default branch]
     base: Option<Located<String>>,
-    /// Where branches are pushed to; `origin` if there is one and it is not given.
+    /// Remote that branches are pushed to [default: `origin`, if it exists]
     remote: Option<Located<String>>,
-    /// How the names of branches begin; `hookloop/` if it is not given.
+    /// Prefix of branch names [default: `hookloop/`]
     branch_prefix: Option<Located<String>>,
-    /// Files that git ignores and a worktree needs, such as `.env`: copied from your checkout.
+    /// Ignored files, such as `.env`, that are copied from your checkout to each worktree [default: none]
     #[serde(default)]
     #[schemars(with = "Vec<String>")]
     copy: Vec<Spanned<String>>,
-    /// `github` or `none`; by the remote if it is not given.
+    /// Forge of the repository: `github` or `none` [default: by the remote's URL]
     forge: Option<ForgeEntry>,
-    /// `squash` (if it is not given), `rebase` or `merge`.
+    /// Merge method: `squash`, `rebase` or `merge` [default: `squash`]
     #[schemars(with = "Option<String>")]
     merge: Option<Spanned<String>>,
-    /// Requests are opened as drafts.
+    /// Whether pull requests are opened as drafts [default: false]
     #[serde(default)]
     draft: bool,
+    /// Labels of pull requests [default: none]
     #[serde(default)]
     labels: Vec<String>,
-    /// Names of users, or `team:NAME`.
+    /// Reviewers of pull requests: names of users, or `team:NAME` [default: none]
     #[serde(default)]
     reviewers: Vec<String>,
-    /// Whether a merge waits until the forge's checks have passed; true if it is not given.
+    /// Whether a merge waits until the forge's checks have passed [default: true]
     wait_for_checks: Option<bool>,
-    /// Whether GitHub is asked to merge a request by itself once required checks and reviews are there [default: false].
+    /// Whether GitHub merges a pull request after its required checks and reviews (auto-merge) [default: false]
     auto_merge: Option<bool>,
-    /// Whether a branch is deleted when it is merged; true if it is not given.
+    /// Whether a branch is deleted after its merge [default: true]
     delete_branch: Option<bool>,
 }
 
@@ -120,15 +121,17 @@ fn reference(Located { value, at }: Located<String>) -> Result<String, ConfigCom
 
 pub(crate) type GatekeeperEntries = BTreeMap<String, Spanned<GatekeeperEntry>>;
 
-/// An agent that reviews.
+/// Agent that reviews work
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct GatekeeperEntry {
-    /// Which agent it is; if it is not given, the first that reviews tasks of the type, else the one of this name.
+    /// Name of the agent [default: the first `gatekeeper` agent of the task's type, else the agent with the
+    /// gatekeeper's name]
     agent: Option<Located<String>>,
-    /// What it looks for.
+    /// Instructions for the review [default: none]
     #[serde(default)]
     prompt: String,
+    /// Model of the agent [default: that of the agent's settings]
     model: Option<String>,
 }
 
@@ -140,7 +143,7 @@ pub(crate) fn gatekeepers(
         check_name(&name, at)?;
         let GatekeeperEntry { agent, prompt, model } = entry.value;
         if prompt.len() > PROMPT_MAX {
-            let message = format!("a gatekeeper is told at most {PROMPT_MAX} bytes");
+            let message = format!("`prompt` has at most {PROMPT_MAX} bytes");
             return Err(ConfigComplaint::new(at, message));
         }
         let agent = agent.map(super::agents::agent).transpose()?;

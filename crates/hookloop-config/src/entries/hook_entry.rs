@@ -18,100 +18,110 @@ pub(crate) struct HooksByPoint(pub(crate) Vec<(Spanned<String>, Spanned<Vec<Hook
 /// A hook under its point. A bare string is a built-in by name.
 pub(crate) struct HookForm(pub(crate) Spanned<HookEntry>);
 
-/// A hook: exactly one of `command`, `use`, `actions`, `http`, `gatekeeper` and the rules, and options.
+/// Hook: exactly one of `command`, `use`, `actions`, `http`, `gatekeeper` and the rules (`file`, `changed`, `pattern`,
+/// `coverage`, `diff`), and options
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct HookEntry {
-    /// What it is called; made from the command if it is not given.
+    /// Name of the hook [default: derived from the command]
     pub(crate) name: Option<String>,
-    /// A line for `sh`, or a program and its arguments as a list.
+    /// Command of the hook: a shell command, or a list of a program and its arguments
     pub(crate) command: Option<Located<OneOrMany>>,
-    /// A built-in hook by name.
+    /// Name of a built-in hook
     #[serde(rename = "use")]
     pub(crate) builtin: Option<String>,
-    /// What to do, without a process.
+    /// Actions of the hook, which need no process
     #[schemars(with = "Option<Vec<ActionEntry>>")]
     pub(crate) actions: Option<Vec<Spanned<ActionEntry>>>,
-    /// A webhook: its URL.
+    /// URL of a webhook
     pub(crate) http: Option<Located<String>>,
-    /// Agents that review and give a verdict.
+    /// Gatekeepers that review the work and return a verdict, one or a list
     pub(crate) gatekeeper: Option<OneOrMany>,
-    /// With several gatekeepers: whether `all` have to approve or `any` of them; `all` if it is not given.
+    /// Approvals that several gatekeepers need: `all` or `any` [default: `all`]
     pub(crate) quorum: Option<Located<String>>,
-    /// A rule: this file is there.
+    /// Rule: path of a file that must exist
     pub(crate) file: Option<String>,
-    /// A rule: a file that this path or pattern names has changed since the session began.
+    /// Rule: path or pattern of files, one of which must have changed since the start of the session
     pub(crate) changed: Option<String>,
-    /// A rule: files have a text, or do not.
+    /// Rule: text that files must contain, or must not contain
     pub(crate) pattern: Option<PatternEntry>,
-    /// A rule: tests cover so many lines.
+    /// Rule: test coverage that lines must have
     pub(crate) coverage: Option<CoverageEntry>,
-    /// A rule: so much has changed since the session began, and no more.
+    /// Rule: limits of the changes since the start of the session
     pub(crate) diff: Option<DiffEntry>,
-    /// Low runs first; 100 if it is not given.
+    /// Order among the hooks of a point, lowest first [default: 100]
     pub(crate) priority: Option<i32>,
+    /// Whether the hook runs [default: true]
     pub(crate) enabled: Option<bool>,
-    /// A CEL expression that must be true for the hook to run.
+    /// CEL expression that must be true for the hook to run [default: true]
     pub(crate) when: Option<Located<String>>,
-    /// Seconds, or a number with a unit: `500ms`, `30s`, `5m`, `1h`.
+    /// Timeout of one run, in seconds or with a unit: `500ms`, `30s`, `5m`, `1h` [default: 10m for gates, 1m for
+    /// reactions]
     pub(crate) timeout: Option<Located<TimeText>>,
-    /// Whether the agent is shown what the hook prints: true, false, or `on_failure`.
+    /// Whether the agent gets the hook's output: `true`, `false` or `on_failure` [default: false]
     pub(crate) pipe_output: Option<Located<PipeEntry>>,
-    /// Whether a gate that fails blocks (`closed`) or passes with a warning (`open`).
+    /// Result of a gate that fails (an exit code other than 0 and 2, a timeout, a crash): blocked (`closed`) or passed
+    /// with a warning (`open`) [default: `closed`]
     pub(crate) on_failure: Option<Located<FailureEntry>>,
-    /// Permission for the JSON that a gate prints: with `json` it may act, without it only make the gate stricter.
+    /// Permission for the JSON of a gate: with `json` it may act [default: it can only make the gate stricter]
     pub(crate) answers: Option<Located<AnswersEntry>>,
-    /// Names of variables to let through, or names with values.
+    /// Environment variables: a list of names to inherit, or names with values [default: none]
     pub(crate) env: Option<Located<EnvEntries>>,
-    /// The directory that it runs in, from the project's root. One that leads out of the project is refused.
+    /// Working directory, from the project's root and inside the project [default: the root]
     pub(crate) cwd: Option<Located<String>>,
-    /// Hooks of the same point that must have passed before.
+    /// Hooks of the same point that must have passed before, one or a list [default: none]
     pub(crate) needs: Option<Located<OneOrMany>>,
-    /// At a gate: of the hooks that name the same group, one has to pass.
+    /// Group of gates, of which one must pass [default: no group]
     pub(crate) any_of: Option<String>,
-    /// It may run beside neighbours that say the same.
+    /// Whether the hook may run concurrently with neighbours that have this option [default: false]
     pub(crate) parallel: Option<bool>,
-    /// How often a failed run is tried again.
+    /// Retries of a failed run [default: none]
     pub(crate) retry: Option<Located<RetryEntry>>,
-    /// What its processes may not do.
+    /// Restrictions of the hook's processes [default: none]
     pub(crate) sandbox: Option<Located<SandboxEntry>>,
-    /// What its processes may use of the machine together.
+    /// Limits of the resources that the hook's processes use together
     pub(crate) limits: Option<Located<LimitsEntry>>,
+    /// Description of the hook, for lists
     pub(crate) description: Option<String>,
+    /// Author of the hook, for lists
     pub(crate) author: Option<String>,
+    /// Version of the hook, for lists
     pub(crate) version: Option<String>,
 }
 
+/// Retries of a failed run
 #[derive(Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RetryEntry {
-    /// Runs in all, at most 10.
+    /// Maximum runs in total, 1 to 10
     pub(crate) attempts: u32,
-    /// The pause before the second run; it doubles each time.
+    /// Pause before the second run, in seconds or with a unit [default: 1s]. The pause doubles with each run.
     pub(crate) backoff: Option<TimeText>,
-    /// Whether a random part of each pause is left out; true if it is not given.
+    /// Whether each pause is shortened by a random part [default: true]
     pub(crate) jitter: Option<bool>,
 }
 
+/// Restrictions of a hook's processes
 #[derive(Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SandboxEntry {
-    /// `none`: no connection to anywhere, not even on this machine.
+    /// Network access: `none` forbids all connections, also on this machine [default: not restricted]
     pub(crate) network: Option<NetworkForm>,
-    /// The only places it may write to: `worktree` (the project's directory), `tmp` (a directory of its
-    /// own, deleted after the run), or paths.
+    /// Places that the hook may write to: `worktree` (the project's directory), `tmp` (a directory of its own, deleted
+    /// after the run), or paths [default: not restricted]
     pub(crate) write: Option<Vec<String>>,
 }
 
+/// Limits of the resources that a hook's processes use together
 #[derive(Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "HookLimitsEntry")]
 pub(crate) struct LimitsEntry {
-    /// Processes at the same time; 1024 if it is not given.
+    /// Maximum concurrent processes [default: 1024]
     pub(crate) processes: Option<u64>,
-    /// Memory, such as `512MB` or `2GB`; three quarters of the machine's if it is not given.
+    /// Maximum memory, such as `512MB` or `2GB` [default: three quarters of the machine's memory]
     pub(crate) memory: Option<String>,
-    /// What is written to disks, such as `10GB`; three quarters of what is free if it is not given.
+    /// Maximum bytes written to disks, such as `10GB` [default: three quarters of the free space]
     pub(crate) disk: Option<String>,
 }
 
@@ -137,17 +147,18 @@ pub(crate) enum AnswersEntry {
     Json,
 }
 
-/// Exactly one action.
+/// Action: exactly one of the keys
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ActionEntry {
-    /// A new task: `goal`, and perhaps `description`, `deliverables`, `labels`, `priority`, `type`, `parent_task_id`, `depends_on`.
+    /// Task to create: `goal`, and optionally `description`, `deliverables`, `labels`, `priority`, `type`, `parent_task_id`,
+    /// `depends_on`
     pub(crate) create_task: Option<Value>,
-    /// `task_id`, `action` and its `payload`.
+    /// Change of a task: `task_id`, `action` and its `payload`
     pub(crate) update_task: Option<Value>,
-    /// `{workflowId: name}`, or the name alone.
+    /// Workflow to run: its name, or `{workflow_id: NAME}`
     pub(crate) execute_workflow: Option<Value>,
-    /// `type` and `data`; stored as `hook.<hook>.<type>`.
+    /// Event to log: `type` and `data`, stored as `hook.<hook>.<type>`
     pub(crate) log: Option<Value>,
 }
 
@@ -249,36 +260,40 @@ schema!(HooksByPoint, generator => {
     })
 });
 
-/// A text that files must have, or must not have.
+/// Text that files must contain, or must not contain
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PatternEntry {
-    /// Which files: a path, or a pattern such as `src/**/*.rs`.
+    /// Path or pattern of the files, such as `src/**/*.rs`
     pub(crate) path: String,
-    /// A regular expression.
+    /// Regular expression of the text
     pub(crate) text: String,
-    /// It must not be there.
+    /// Whether the text must be absent [default: false]
     #[serde(default)]
     pub(crate) absent: bool,
 }
 
+/// Test coverage that lines must have
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct CoverageEntry {
-    /// The file that the tests leave: lcov, Cobertura XML, or Istanbul's `coverage-summary.json`.
+    /// Path of the coverage report of the tests: lcov, Cobertura XML, or Istanbul's `coverage-summary.json`
     pub(crate) report: String,
-    /// Percent of lines.
+    /// Minimum coverage in percent of lines, 0 to 100
     pub(crate) at_least: f64,
 }
 
+/// Limits of the changes since the start of the session
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct DiffEntry {
+    /// Minimum changed files [default: no limit]
     pub(crate) min_files: Option<u64>,
+    /// Maximum changed files [default: no limit]
     pub(crate) max_files: Option<u64>,
-    /// Added and deleted.
+    /// Maximum added and deleted lines together [default: no limit]
     pub(crate) max_lines: Option<u64>,
-    /// Patterns of the only files that may change.
+    /// Patterns of the only files that may change [default: all files]
     #[serde(default)]
     pub(crate) only: Vec<String>,
 }

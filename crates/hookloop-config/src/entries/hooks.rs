@@ -574,16 +574,17 @@ pub(crate) fn read_action(
             "an action is one of create_task, update_task, execute_workflow, log",
         ));
     };
-    // `execute_workflow: name` is short for `execute_workflow: {workflowId: name}`.
+    // `execute_workflow: name` is short for `execute_workflow: {workflow_id: name}`.
     let payload = match payload {
         Value::String(name) if kind == "execute_workflow" => {
-            serde_json::json!({ "workflowId": name })
+            serde_json::json!({ "workflow_id": name })
         }
         payload => payload.clone(),
     };
     DeclaredAction::check(kind, &payload)
         .map_err(|error| ConfigComplaint::new(at, format!("{kind}: {error}")))?;
-    if let Some(workflow) = payload.get("workflowId").and_then(Value::as_str)
+    let workflow_id = payload.get("workflow_id").or_else(|| payload.get("workflowId"));
+    if let Some(workflow) = workflow_id.and_then(Value::as_str)
         && !known_workflow(workflow)
     {
         return Err(ConfigComplaint::new(at, format!("there is no workflow `{workflow}`")));

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use hookloop_core::cascade::CascadeLimits;
-use hookloop_core::purse::{BudgetBounds, Purse};
 use hookloop_core::session::SessionLimits;
 use hookloop_core::session::plan::{Dollars, UNPRICED_TURNS};
+use hookloop_core::shared_budget::{BudgetBounds, SharedBudget};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_saphyr::Location;
@@ -14,75 +14,110 @@ use super::values::{DollarAmount, Located, TimeText, length};
 use crate::limits::LimitSettings;
 use crate::yaml::ConfigComplaint;
 
+/// Limits of sessions, of hooks that cause hooks, and of the shared budget
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Limits")]
 pub(crate) struct LimitEntries {
+    /// Limits of actions that hooks cause
     #[serde(default)]
     pub(crate) cascade: CascadeEntry,
-    /// How often gates may send the agent back before a human is asked; 5 if it is not given.
-    pub(crate) hook_retries: Option<u32>,
-    /// Of one session; 100 if it is not given.
-    pub(crate) iterations: Option<u32>,
-    /// For how long a session may run, in seconds or with a unit such as `90m`; 8 hours if it is not given.
-    pub(crate) duration: Option<Located<TimeText>>,
-    /// How long one turn of the agent may take, in seconds or with a unit such as `20m`; 1 hour if it is not given.
-    pub(crate) turn: Option<Located<TimeText>>,
-    /// Failed turns in a row; 5 if it is not given.
-    pub(crate) errors: Option<u32>,
-    /// Iterations in a row that get nowhere; 5 if it is not given.
-    pub(crate) no_progress: Option<u32>,
-    /// Turns in which agents may fix what hooks of a delivery or a merge found, for each task; 3 if it is not given.
-    pub(crate) remediations: Option<u32>,
-    /// How often a task may go back unfinished until a human is asked; 3 if it is not given.
-    pub(crate) continuations: Option<u32>,
-    /// Tokens of one session, where the agent tells; 50 million if it is not given.
-    pub(crate) tokens: Option<u64>,
-    /// Dollars that one session may cost, where the agent tells; 50 if it is not given.
-    pub(crate) cost: Option<DollarAmount>,
-    /// Turns of one session whose cost is unknown; 20 if `cost` is given and this is not, else no bound.
-    pub(crate) unpriced_turns: Option<u32>,
-    /// What all sessions of the project together may use; no bound if it is not given.
-    pub(crate) purse: Option<Located<PurseEntry>>,
-    /// Dollars of the purse that are set aside for a turn before it begins; 1 if it is not given.
-    pub(crate) turn_cost: Option<Located<DollarAmount>>,
-    /// Tokens of the purse that are set aside for a turn before it begins; 2 million if it is not given.
-    pub(crate) turn_tokens: Option<Located<u64>>,
+    /// Retries of a session after failing gates without improvement, before a person is asked [default: 5]
+    pub(crate) gate_retries: Option<u32>,
+    /// Maximum iterations of a session [default: 100]
+    pub(crate) max_iterations: Option<u32>,
+    /// Maximum run time of a session, in seconds or with a unit such as `90m` [default: 8h]
+    pub(crate) max_duration: Option<Located<TimeText>>,
+    /// Timeout of one turn of the agent, in seconds or with a unit such as `20m` [default: 1h]
+    pub(crate) turn_timeout: Option<Located<TimeText>>,
+    /// Maximum failed turns of a session in a row [default: 5]
+    pub(crate) max_errors: Option<u32>,
+    /// Maximum iterations of a session in a row without progress [default: 5]
+    pub(crate) max_no_progress: Option<u32>,
+    /// Maximum turns of a task in which agents fix failures of hooks of a delivery or a merge [default: 3]
+    pub(crate) max_remediations: Option<u32>,
+    /// Maximum returns of an unfinished task before a person is asked [default: 3]
+    pub(crate) max_continuations: Option<u32>,
+    /// Maximum tokens of a session, as reported by the agent [default: 50000000]
+    pub(crate) max_tokens: Option<u64>,
+    /// Maximum cost of a session in dollars, as reported by the agent [default: 50]
+    pub(crate) max_cost: Option<DollarAmount>,
+    /// Maximum turns of a session whose cost is unknown [default: 20 if `max_cost` is set, else no limit]
+    pub(crate) max_unpriced_turns: Option<u32>,
+    /// Budget that all sessions of the project share [default: no limit]
+    pub(crate) budget: Option<Located<BudgetEntry>>,
+    /// Part of the budget that is reserved before each turn
+    #[serde(default)]
+    pub(crate) reserve_per_turn: TurnReserveEntry,
 }
 
-/// What all sessions of a project together may use: turns, and dollars and tokens where agents tell.
+/// Budget that all sessions of a project share. Cost and tokens count as reported by agents.
 #[derive(Clone, Copy, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct PurseEntry {
-    /// In dollars.
+pub(crate) struct BudgetEntry {
+    /// Maximum cost in dollars [default: no limit]
     pub(crate) cost: Option<DollarAmount>,
+    /// Maximum tokens [default: no limit]
     pub(crate) tokens: Option<u64>,
-    /// Turns of agents.
+    /// Maximum turns of agents [default: no limit]
     pub(crate) turns: Option<u64>,
-    /// `day`: for each day of the calendar, in UTC; `ever`: for good. `day` if it is not given.
-    pub(crate) per: Option<PerEntry>,
+    /// Period of the budget: `day` (calendar day in UTC) or `total` (no end) [default: `day`]
+    pub(crate) period: Option<PeriodEntry>,
 }
 
 #[derive(Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum PerEntry {
+pub(crate) enum PeriodEntry {
     Day,
-    Ever,
+    Total,
 }
 
-impl PurseEntry {
-    fn read(self, at: Location) -> Result<Purse, ConfigComplaint> {
-        let PurseEntry { cost, tokens, turns, per } = self;
+/// Part of the budget that is reserved before each turn
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct TurnReserveEntry {
+    /// Reserved cost in dollars [default: 1]
+    pub(crate) cost: Option<Located<DollarAmount>>,
+    /// Reserved tokens [default: 2000000]
+    pub(crate) tokens: Option<Located<u64>>,
+}
+
+impl BudgetEntry {
+    fn read(self, at: Location) -> Result<SharedBudget, ConfigComplaint> {
+        let BudgetEntry { cost, tokens, turns, period } = self;
         let bounds = BudgetBounds { cost_micros: cost.map(|cost| cost.0.0), tokens, turns };
         if bounds.is_none() {
             return Err(ConfigComplaint::new(
                 at,
-                "a purse has `cost`, `tokens`, `turns` or several of them",
+                "a budget has `cost`, `tokens`, `turns` or several of them",
             ));
         }
-        Ok(match per {
-            None | Some(PerEntry::Day) => Purse { day: bounds, ..Purse::default() },
-            Some(PerEntry::Ever) => Purse { ever: bounds, ..Purse::default() },
+        Ok(match period {
+            None | Some(PeriodEntry::Day) => {
+                SharedBudget { day: bounds, ..SharedBudget::default() }
+            }
+            Some(PeriodEntry::Total) => SharedBudget { total: bounds, ..SharedBudget::default() },
+        })
+    }
+}
+
+impl TurnReserveEntry {
+    /// Reads the reservation. A reservation of zero would not limit anything.
+    fn read(self) -> Result<BudgetBounds, ConfigComplaint> {
+        let refuse = |at, name: &str| {
+            let message = format!("`reserve_per_turn: {{{name}: 0}}`: write more than 0");
+            Err(ConfigComplaint::new(at, message))
+        };
+        Ok(BudgetBounds {
+            cost_micros: match self.cost {
+                Some(Located { value: DollarAmount(Dollars(0)), at }) => return refuse(at, "cost"),
+                cost => cost.map(|cost| cost.value.0.0),
+            },
+            tokens: match self.tokens {
+                Some(Located { value: 0, at }) => return refuse(at, "tokens"),
+                tokens => tokens.map(|tokens| tokens.value),
+            },
+            turns: None,
         })
     }
 }
@@ -95,17 +130,17 @@ impl LimitEntries {
             time.as_ref().map(length).transpose()
         };
         let given = [
-            ("iterations", self.iterations.map(u64::from)),
-            ("duration", time(&self.duration)?),
-            ("turn", time(&self.turn)?),
-            ("errors", self.errors.map(u64::from)),
-            ("hook_retries", self.hook_retries.map(u64::from)),
-            ("no_progress", self.no_progress.map(u64::from)),
-            ("remediations", self.remediations.map(u64::from)),
-            ("continuations", self.continuations.map(u64::from)),
-            ("tokens", self.tokens),
-            ("cost", self.cost.map(|cost| cost.0.0)),
-            ("unpriced_turns", self.unpriced_turns.map(u64::from)),
+            ("max_iterations", self.max_iterations.map(u64::from)),
+            ("max_duration", time(&self.max_duration)?),
+            ("turn_timeout", time(&self.turn_timeout)?),
+            ("max_errors", self.max_errors.map(u64::from)),
+            ("gate_retries", self.gate_retries.map(u64::from)),
+            ("max_no_progress", self.max_no_progress.map(u64::from)),
+            ("max_remediations", self.max_remediations.map(u64::from)),
+            ("max_continuations", self.max_continuations.map(u64::from)),
+            ("max_tokens", self.max_tokens),
+            ("max_cost", self.max_cost.map(|cost| cost.0.0)),
+            ("max_unpriced_turns", self.max_unpriced_turns.map(u64::from)),
         ];
         let given = given.into_iter();
         Ok(given.filter_map(|(name, limit)| Some((name.to_owned(), limit?))).collect())
@@ -119,58 +154,44 @@ impl LimitEntries {
         };
         let session = others.session;
         let session = SessionLimits {
-            iterations: self.iterations.unwrap_or(session.iterations),
-            duration_ms: time(self.duration, session.duration_ms)?,
-            turn_ms: time(self.turn, session.turn_ms)?,
-            errors: self.errors.unwrap_or(session.errors),
-            hook_retries: self.hook_retries.unwrap_or(session.hook_retries),
-            no_progress: self.no_progress.unwrap_or(session.no_progress),
-            remediations: self.remediations.unwrap_or(session.remediations),
-            continuations: self.continuations.unwrap_or(session.continuations),
-            tokens: self.tokens.unwrap_or(session.tokens),
-            cost_micros: self.cost.map_or(session.cost_micros, |cost| cost.0.0),
-            unpriced_turns: match (self.unpriced_turns, self.cost) {
+            max_iterations: self.max_iterations.unwrap_or(session.max_iterations),
+            max_duration_ms: time(self.max_duration, session.max_duration_ms)?,
+            turn_timeout_ms: time(self.turn_timeout, session.turn_timeout_ms)?,
+            max_errors: self.max_errors.unwrap_or(session.max_errors),
+            gate_retries: self.gate_retries.unwrap_or(session.gate_retries),
+            max_no_progress: self.max_no_progress.unwrap_or(session.max_no_progress),
+            max_remediations: self.max_remediations.unwrap_or(session.max_remediations),
+            max_continuations: self.max_continuations.unwrap_or(session.max_continuations),
+            max_tokens: self.max_tokens.unwrap_or(session.max_tokens),
+            max_cost_micros: self.max_cost.map_or(session.max_cost_micros, |cost| cost.0.0),
+            max_unpriced_turns: match (self.max_unpriced_turns, self.max_cost) {
                 (Some(turns), _) => turns,
-                (None, Some(_)) => session.unpriced_turns.min(UNPRICED_TURNS),
-                (None, None) => session.unpriced_turns,
+                (None, Some(_)) => session.max_unpriced_turns.min(UNPRICED_TURNS),
+                (None, None) => session.max_unpriced_turns,
             },
         };
-        let purse = self.purse.map_or(Ok(Purse::default()), |entry| entry.value.read(entry.at))?;
-        // A reservation of zero would not limit anything.
-        let turn = BudgetBounds {
-            cost_micros: match self.turn_cost {
-                Some(Located { value: DollarAmount(Dollars(0)), at }) => {
-                    return Err(ConfigComplaint::new(at, "`turn_cost` is more than nothing"));
-                }
-                cost => cost.map(|cost| cost.value.0.0),
-            },
-            tokens: match self.turn_tokens {
-                Some(Located { value: 0, at }) => {
-                    return Err(ConfigComplaint::new(at, "`turn_tokens` is more than nothing"));
-                }
-                tokens => tokens.map(|tokens| tokens.value),
-            },
-            turns: None,
-        };
-        let purse = Purse { turn, ..purse }.over(others.purse);
+        let budget =
+            self.budget.map_or(Ok(SharedBudget::default()), |entry| entry.value.read(entry.at))?;
+        let reserve_per_turn = self.reserve_per_turn.read()?;
+        let budget = SharedBudget { reserve_per_turn, ..budget }.over(others.budget);
         let cascade = CascadeLimits {
             depth: self.cascade.depth.unwrap_or(others.cascade.depth),
             fan_out: self.cascade.fan_out.unwrap_or(others.cascade.fan_out),
             total: self.cascade.total.unwrap_or(others.cascade.total),
         };
-        Ok(LimitSettings { cascade, session, purse })
+        Ok(LimitSettings { cascade, session, budget })
     }
 }
 
-/// How far hooks may set off hooks.
+/// Limits of actions that hooks cause
 #[derive(Clone, Copy, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Cascade")]
 pub(crate) struct CascadeEntry {
-    /// Hooks that follow hooks.
+    /// Maximum depth of hooks that cause hooks [default: 8]
     pub(crate) depth: Option<u32>,
-    /// Actions that one run of a hook may ask for.
+    /// Maximum actions of one run of a hook [default: 64]
     pub(crate) fan_out: Option<u32>,
-    /// Actions that one event may lead to.
+    /// Maximum actions that one event causes [default: 1000]
     pub(crate) total: Option<u32>,
 }

@@ -9,34 +9,36 @@ use super::values::{Located, OneOrMany, inside};
 use crate::effective::SessionRules;
 use crate::yaml::ConfigComplaint;
 
-/// How sessions go in this project.
+/// Settings of the project's sessions
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct LoopEntry {
-    /// What decides that an iteration is the last one: `default`, `validation`, `promise`, `turn`, `tasks`,
-    /// names of hooks at `stop_when`, or a list of them.
+    /// Stop conditions, one or a list: `default`, `validation`, `promise`, `turn`, `tasks`, or names of hooks at
+    /// `stop_when` [default: the hooks at `stop_when`, else `default`]
     stop_when: Option<Located<OneOrMany>>,
-    /// When gates have said no too often: `needs_human`. `accept` belongs in your own configuration.
+    /// Action when the gate retries are used up: `needs_human` [default: that of your own configuration]. Only your
+    /// own configuration can have `accept`.
     at_retry_limit: Option<Located<AtLimitEntry>>,
-    /// A file with the template for prompts.
-    prompt: Option<Located<String>>,
-    /// Who does the work where nobody is named: an agent that hookloop knows, or one of `agents`.
+    /// Path of the template file for prompts, from the project's root [default: the built-in template]
+    prompt_template: Option<Located<String>>,
+    /// Agent of sessions without `--agent`: a known agent, or a name of `agents` [default: `agent` of your own
+    /// configuration]
     agent: Option<Located<String>>,
-    /// Who does it when that agent only fails: a name, or a list of them.
+    /// Agents that replace a failing agent, one or a list [default: none]
     fallback: Option<Located<OneOrMany>>,
-    /// Failed turns in a row until the next agent is asked; 3 if it is not given.
+    /// Failed turns in a row before the next agent of `fallback` is used [default: 3]
     fallback_after: Option<u32>,
-    /// Which turns go on in the agent's last conversation: none (`fresh`), those that answer a gate's feedback
-    /// (`feedback`, the default), or all (`continue`).
+    /// Turns that continue the agent's last conversation: none (`fresh`), turns after failing gates (`feedback`), or
+    /// all (`continue`) [default: `feedback`]
     conversation: Option<ConversationEntry>,
 }
 
-/// How your sessions go, in every project.
+/// Settings of your sessions in every project
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "OwnLoopEntry")]
 pub(crate) struct OwnLoop {
-    /// When gates have said no too often: `needs_human` (if it is not given) or `accept`.
+    /// Action when the gate retries are used up: `needs_human` or `accept` [default: `needs_human`]
     at_retry_limit: Option<AtLimitEntry>,
 }
 
@@ -97,11 +99,11 @@ impl LoopEntry {
         let agent = self.agent.map(agent).transpose()?;
         let fallback =
             self.fallback.map(|named| fallback(named, self.fallback_after)).transpose()?;
-        let prompt = self.prompt.map(inside).transpose()?;
+        let prompt_template = self.prompt_template.map(inside).transpose()?;
         Ok(SessionRules {
             stop_when,
             at_retry_limit,
-            prompt,
+            prompt_template,
             agent,
             fallback,
             conversation: self.conversation.map(Into::into).unwrap_or_default(),

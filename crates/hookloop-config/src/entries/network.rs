@@ -11,17 +11,18 @@ use crate::yaml::ConfigComplaint;
 
 const NO_PROXY_MAX: usize = 256;
 
-/// The proxy and certificates of hookloop's own requests.
+/// Proxy and certificates of hookloop's own requests
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NetworkEntry {
-    /// Proxy for http and https, such as `http://proxy.example:3128`; used if the environment names none.
+    /// Proxy for http and https, such as `http://proxy.example:3128` [default: none]. A proxy of the environment comes
+    /// first.
     proxy: Option<Located<String>>,
-    /// Hosts that are reached without the proxy: names with all names below them, addresses, networks such as `10.0.0.0/8`,
-    /// each with `:PORT` if only that port is meant. Used if `NO_PROXY` is not set.
+    /// Hosts without proxy: domain names with their subdomains, addresses, or networks such as `10.0.0.0/8`, each with an
+    /// optional `:PORT` [default: none]. `NO_PROXY` in the environment comes first.
     #[serde(default)]
     no_proxy: Vec<Located<String>>,
-    /// File of certificates in PEM that are accepted beside those of the system.
+    /// PEM file of certificates that are accepted in addition to the system's [default: none]
     ca_file: Option<PathBuf>,
 }
 

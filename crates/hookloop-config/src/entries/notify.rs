@@ -25,31 +25,31 @@ const EVERY: Duration = Duration::from_secs(60 * 60);
 /// The port on which mail is encrypted from the first byte.
 const SUBMISSIONS_PORT: u16 = 465;
 
-/// A channel: exactly one of `webhook`, `slack`, `desktop` and `email`, and options.
+/// Channel for notifications: exactly one of `webhook`, `slack`, `desktop` and `email`, and options
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ChannelEntry {
-    /// What it is called.
+    /// Name of the channel
     name: Located<String>,
-    /// Where JSON is posted: a URL, `{env: NAME}` or `{file: PATH}`.
+    /// URL that hookloop posts JSON to: a text, `{env: NAME}` or `{file: PATH}`
     webhook: Option<Located<GivenEntry>>,
-    /// The URL of one of Slack's incoming webhooks, or of what takes the same.
+    /// URL of an incoming webhook of Slack or of a compatible service: a text, `{env: NAME}` or `{file: PATH}`
     slack: Option<Located<GivenEntry>>,
-    /// `notify-send`.
+    /// `true` for notifications on this machine's desktop, with `notify-send`
     desktop: Option<Located<bool>>,
-    /// Mail, by SMTP.
+    /// Settings of mail over SMTP
     email: Option<Located<MailEntry>>,
-    /// A message for each problem (the default), or one for all of them once in `every`.
+    /// Messages: one for each problem (`each`), or one for all problems of an interval (`digest`) [default: `each`]
     mode: Option<Located<ModeEntry>>,
-    /// How often a digest is sent; 1 hour if it is not given.
+    /// Interval of a digest, in seconds or with a unit such as `30m` [default: 1h]
     every: Option<Located<TimeText>>,
-    /// Names or directories of projects; all if it is not given.
+    /// Names or directories of the projects of the channel [default: all]
     #[serde(default)]
     projects: Vec<String>,
-    /// Kinds of problems; all if it is not given.
+    /// Types of the problems that the channel reports [default: all]
     #[serde(default)]
     #[schemars(with = "Vec<String>")]
-    kinds: Vec<Spanned<String>>,
+    types: Vec<Spanned<String>>,
 }
 
 #[derive(Clone, Copy, PartialEq, Deserialize, JsonSchema)]
@@ -59,20 +59,22 @@ enum ModeEntry {
     Digest,
 }
 
+/// Settings of mail over SMTP
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct MailEntry {
-    /// `host:port`.
+    /// Mail server: `host:port`
     smtp: Located<String>,
-    /// `tls` at port 465, else `starttls`, if it is not given; `none` to this machine alone.
+    /// Encryption: `tls`, `starttls`, or `none` for a server on this machine [default: `tls` for port 465, else
+    /// `starttls`]
     tls: Option<Located<TlsEntry>>,
-    /// Who logs in.
+    /// User name of the login [default: no login]
     user: Option<String>,
-    /// By reference alone: `{env: NAME}` or `{file: PATH}`.
+    /// Password of the login: `{env: NAME}` or `{file: PATH}` [default: no login]
     password: Option<Located<GivenEntry>>,
-    /// Who it is from.
+    /// Address of the sender
     from: Located<String>,
-    /// Who gets it.
+    /// Addresses of the receivers
     to: Vec<Located<String>>,
 }
 
@@ -115,8 +117,8 @@ impl ChannelEntry {
         if self.projects.len() > LIST_MAX {
             return Err(ConfigComplaint::new(at, format!("`projects` names more than {LIST_MAX}")));
         }
-        let kinds = self.kinds.into_iter().map(read_word::<ProblemKind>);
-        let kinds = kinds.collect::<Result<Vec<_>, _>>()?;
+        let types = self.types.into_iter().map(read_word::<ProblemKind>);
+        let types = types.collect::<Result<Vec<_>, _>>()?;
         let way = match (self.webhook, self.slack, self.desktop, self.email) {
             (Some(url), None, None, None) => ChannelKind::Webhook(address(url, base)?),
             (None, Some(url), None, None) => ChannelKind::Slack(address(url, base)?),
@@ -131,7 +133,7 @@ impl ChannelEntry {
             }
         };
         let (name, projects) = (self.name.value, self.projects);
-        Ok(NotificationChannel { name, way, mode, projects, kinds })
+        Ok(NotificationChannel { name, way, mode, projects, types })
     }
 
     fn mode(&self) -> Result<SendMode, ConfigComplaint> {
@@ -249,7 +251,7 @@ mod tests {
     #[test]
     fn channels_are_read() {
         let text = "notify:
-  - {name: hook, webhook: {env: HOOK}, kinds: [task_blocked], projects: [a]}
+  - {name: hook, webhook: {env: HOOK}, types: [task_blocked], projects: [a]}
   - {name: chat, slack: {file: chat.url}, mode: digest, every: 10m}
   - {name: here, desktop: true, mode: each}
   - name: mail
@@ -263,7 +265,7 @@ mod tests {
         let read = channels(text).unwrap();
         assert_eq!(read[0].way, ChannelKind::Webhook(SecretSource::Variable("HOOK".into())));
         assert_eq!(
-            (&read[0].kinds[..], &read[0].projects[..]),
+            (&read[0].types[..], &read[0].projects[..]),
             (&[ProblemKind::TaskBlocked][..], &["a".to_owned()][..])
         );
         assert_eq!(read[1].way, ChannelKind::Slack(SecretSource::File("/u/chat.url".into())));
@@ -292,7 +294,7 @@ mod tests {
         check("  - {name: a, webhook: {env: A, file: b}}\n", 2, "belongs here");
         check("  - {name: a, desktop: true, every: 1h}\n", 2, "mode: digest");
         check("  - {name: a, desktop: true, mode: digest, every: 10ms}\n", 2, "once a second");
-        check("  - {name: a, desktop: true, kinds: [no]}\n", 2, "no kind of problem");
+        check("  - {name: a, desktop: true, types: [no]}\n", 2, "not a type of problem");
         check("  - {name: a, desktop: true, colour: red}\n", 2, "colour");
         let mail = |rest: &str| format!("  - name: a\n    email:\n      from: a@b.org\n{rest}");
         check(&mail("      smtp: h\n      to: [c@d.org]\n"), 5, "host:port");

@@ -17,15 +17,15 @@ use crate::yaml::ConfigComplaint;
 /// Secrets by project, then by name.
 pub(crate) type SecretEntries = BTreeMap<String, BTreeMap<String, Spanned<SecretEntry>>>;
 
-/// Where a secret is: exactly one of these.
+/// Source of a secret: exactly one of `env`, `file` and `command`
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SecretEntry {
-    /// Another variable of the environment.
+    /// Name of an environment variable with the secret
     env: Option<String>,
-    /// A file that not everybody can read.
+    /// Path of a file with the secret. The file must not be readable or writable for all users.
     file: Option<PathBuf>,
-    /// A program and its arguments: the secret is what it prints.
+    /// List of a program and its arguments. The program prints the secret.
     command: Option<Vec<String>>,
 }
 

@@ -12,22 +12,23 @@ use crate::yaml::ConfigComplaint;
 
 const HEADERS_MAX: usize = 32;
 
-/// Where traces of sessions go.
+/// Export of traces of sessions
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TelemetryEntry {
-    /// `false`: nothing is sent, whatever the environment says.
+    /// Whether traces are exported [default: true if the environment or `endpoint` names a collector]. `false` also
+    /// overrides the environment.
     enabled: Option<bool>,
-    /// A collector that takes OTLP over HTTP, such as `http://127.0.0.1:4318`.
+    /// URL of a collector for OTLP over HTTP, such as `http://127.0.0.1:4318` [default: none]
     endpoint: Option<Located<String>>,
-    /// What it wants to be shown: a text, `{env: NAME}` or `{file: PATH}` for each.
+    /// Headers of requests to the collector, by name: a text, `{env: NAME}` or `{file: PATH}` each [default: none]
     #[serde(default)]
     headers: BTreeMap<String, Located<GivenEntry>>,
-    /// What the sender is called; `hookloop` if it is not given.
+    /// Service name in traces [default: `hookloop`]
     service_name: Option<String>,
-    /// A file with the certificates to trust, instead of the usual ones.
+    /// PEM file of certificates to accept instead of the system's [default: the system's certificates]
     ca: Option<PathBuf>,
-    /// Whether prompts, messages of agents and reasons are sent, too.
+    /// Whether traces contain prompts, messages of agents and reasons [default: false]
     #[serde(default)]
     content: bool,
 }
@@ -55,15 +56,15 @@ impl TelemetryEntry {
     }
 }
 
-/// What is decided about traces for all users.
+/// Export of traces for all users
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TelemetryOrder {
-    /// `false`: nothing is sent.
+    /// Whether traces may be exported [default: true]
     enabled: Option<bool>,
-    /// The only collector that anything is sent to, and to which it is.
+    /// URL of the only collector that traces are exported to [default: the user's choice]
     endpoint: Option<Located<String>>,
-    /// `false`: prompts, messages of agents and reasons are not sent.
+    /// Whether traces may contain prompts, messages of agents and reasons [default: true]
     content: Option<bool>,
 }
 

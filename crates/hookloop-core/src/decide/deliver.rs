@@ -5,7 +5,7 @@ use super::{
 };
 use crate::claim::Fence;
 use crate::delivery::{
-    AwaitedMerge, DeliveryFact, MergeHeld, PushPlanned, Submission, TaskApproved, TaskReturned,
+    AwaitedMerge, DeliveryFact, MergeBlocked, PushPlanned, Submission, TaskApproved, TaskReturned,
 };
 use crate::event::{EventBody, TaskSubmitted};
 use crate::refusal::Refusal;
@@ -48,7 +48,7 @@ pub(super) fn record(
     facts: &KnownFacts,
 ) -> Result<Vec<Decided>, Refusal> {
     check_head(task, fact.head(), facts)?;
-    if let DeliveryFact::Held(MergeHeld { reason, .. }) = fact {
+    if let DeliveryFact::Held(MergeBlocked { reason, .. }) = fact {
         bounded("reason", reason.as_deref(), TEXT_MAX_BYTES)?;
     }
     if let DeliveryFact::Awaited(AwaitedMerge { reason, queue, .. }) = fact {

@@ -5,8 +5,8 @@ use crate::event::{EventBody, NoData};
 use crate::id::{Subject, TaskId};
 use crate::refusal::Refusal;
 use crate::schedule::{
-    BadTimetable, Overlap, Schedule, ScheduleCommand, ScheduleFired, ScheduleName, ScheduleResumed,
-    ScheduleSet, ScheduleStanding, SlotResult,
+    BadTimetable, OccurrenceResult, Overlap, Schedule, ScheduleCommand, ScheduleFired,
+    ScheduleName, ScheduleResumed, ScheduleSet, ScheduleStanding,
 };
 use crate::time::Timestamp;
 
@@ -71,22 +71,32 @@ fn fire(
     let next = standing.schedule.timetable.next_after(slot.max(facts.now))?;
     let missed_from = (due < slot).then_some(due);
     let came = match (&facts.last_open, standing.schedule.overlap) {
-        (Some(open), Overlap::Skip) => SlotResult::SkippedFor(open.clone()),
-        _ => SlotResult::TaskId(task.clone()),
+        (Some(open), Overlap::Skip) => OccurrenceResult::SkippedFor(open.clone()),
+        _ => OccurrenceResult::TaskId(task.clone()),
     };
-    Ok(made(standing, ScheduleFired { slot, by_hand: false, came, missed_from, next }, facts))
+    Ok(made(
+        standing,
+        ScheduleFired { occurrence: slot, by_hand: false, came, missed_from, next },
+        facts,
+    ))
 }
 
 fn run(standing: &ScheduleStanding, task: &TaskId, facts: &KnownFacts) -> Vec<Decided> {
-    let (slot, came) = (facts.now, SlotResult::TaskId(task.clone()));
-    let fired = ScheduleFired { slot, by_hand: true, came, missed_from: None, next: standing.next };
+    let (slot, came) = (facts.now, OccurrenceResult::TaskId(task.clone()));
+    let fired = ScheduleFired {
+        occurrence: slot,
+        by_hand: true,
+        came,
+        missed_from: None,
+        next: standing.next,
+    };
     made(standing, fired, facts)
 }
 
 /// Returns the events for the task of an occurrence, or none if the task exists or was deleted.
 fn made(standing: &ScheduleStanding, fired: ScheduleFired, facts: &KnownFacts) -> Vec<Decided> {
     let mut events = Vec::new();
-    if let SlotResult::TaskId(task) = &fired.came
+    if let OccurrenceResult::TaskId(task) = &fired.came
         && facts.task.is_none()
         && !facts.deleted
     {
@@ -174,7 +184,7 @@ mod tests {
         };
         let (kinds, made) = fired(&open(Overlap::Skip), "03:00");
         assert_eq!(kinds, ["schedule_fired"]);
-        assert_eq!(made.unwrap().came, SlotResult::SkippedFor(task("before")));
+        assert_eq!(made.unwrap().came, OccurrenceResult::SkippedFor(task("before")));
         assert_eq!(fired(&open(Overlap::Allow), "03:00").0.len(), 2);
     }
 

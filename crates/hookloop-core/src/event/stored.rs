@@ -36,7 +36,9 @@ fn schema_of<T: JsonSchema>() -> Value {
 impl EventBody {
     /// Reads stored data. A type or format that this version does not know becomes [`EventBody::Other`].
     pub fn decode(kind: &str, format: u32, data: &str) -> Result<EventBody, DecodeError> {
-        EventBody::decode_data(kind, format, data)
+        let damaged = |source| DecodeError::Data { kind: kind.to_owned(), source };
+        let current = renamed::current_name(kind, format, data).map_err(damaged)?;
+        EventBody::decode_data(current, format, data)
     }
 
     /// Returns every type that this version writes.
@@ -102,7 +104,7 @@ stored_types! {
         /// The submission is in its base branch.
         TaskMerged(TaskMerged) => "task_merged",
         /// A submission needs a person before it can be merged; without a reason, it no longer does.
-        MergeHeld(MergeHeld) => "merge_held",
+        MergeBlocked(MergeBlocked) => "merge_blocked",
         /// The forge waits before it merges a submission: for checks, reviews or its merge queue. Without a reason, the wait is over.
         MergeAwaited(AwaitedMerge) => "merge_awaited",
         /// A person approved a submission, regardless of reviews.
@@ -146,9 +148,11 @@ stored_types! {
         /// An action of a hook was refused or cannot be read. Other actions of the same answer take effect.
         ActionError(ActionError) => "action_error",
         /// A cascade of hooks reached a limit, and its further actions were dropped.
-        CascadeCut(CascadeCut) => "cascade_cut",
-        /// A hook was enabled or disabled.
-        HookSwitched(HookSwitched) => "hook_switched",
+        CascadeLimitReached(CascadeLimitReached) => "cascade_limit_reached",
+        /// A person enabled a hook.
+        HookEnabled(HookSwitch) => "hook_enabled",
+        /// A person disabled a hook.
+        HookDisabled(HookSwitch) => "hook_disabled",
         /// A person trusted the repository's hooks and gates as they were then.
         HooksTrusted(HooksTrusted) => "hooks_trusted",
         /// A person trusted the repository's agents as they were then.
@@ -168,27 +172,27 @@ stored_types! {
         /// A session began, with its plan.
         SessionStarted(SessionPlan) => "session_started",
         /// The hooks of a point have run.
-        PointPassed(PointPassed) => "point_passed",
+        HookPointCompleted(HookPointCompleted) => "hook_point_completed",
         /// Text waits for the agent's next prompt.
         OutputPiped(PipedOutput) => "output_piped",
         /// A reaction to an event of the session failed, or one of its actions was refused. The session continues.
         ReactionFailed(ReactionFailed) => "reaction_failed",
         /// The project's files between turns, by digest.
-        FilesSeen(FilesSeen) => "files_seen",
+        WorktreeSnapshotted(WorktreeSnapshotted) => "worktree_snapshotted",
         /// A prompt is about to be sent.
         IterationStarted(IterationStarted) => "iteration_started",
         /// A turn that is no iteration is about to begin: recovery or final delivery.
         TurnStarted(TurnStarted) => "turn_started",
         /// The agent reported by a tool, during its turn, that it is done or can't continue.
-        TurnClaimed(CompletionClaimed) => "turn_claimed",
+        CompletionClaimed(CompletionClaimed) => "completion_claimed",
         /// A turn and every process that it started have ended.
         TurnEnded(TurnEnded) => "turn_ended",
         /// The stop conditions decided whether the iteration was the last one.
-        StopDecided(StopDecided) => "stop_decided",
+        StopEvaluated(StopEvaluated) => "stop_evaluated",
         /// The record of one gate's run. It holds for one state of the project's files.
-        ReceiptMade(Receipt) => "receipt_made",
+        ReceiptRecorded(Receipt) => "receipt_recorded",
         /// The joint verdict of the gates on a claim.
-        GatesJudged(GatesJudged) => "gates_judged",
+        GatesEvaluated(GatesEvaluated) => "gates_evaluated",
         /// The agent reports that it is done, or its work is to be submitted, and nothing changed since the
         /// work began.
         EmptyDifferenceFound(EmptyDifferenceFound) => "empty_difference_found",
@@ -196,20 +200,20 @@ stored_types! {
         /// as complete. Nothing is completed by it.
         UnclaimedWorkChecked(UnclaimedWorkChecked) => "unclaimed_work_checked",
         /// The result of submitting a task's work.
-        SubmitJudged(SubmitJudged) => "submit_judged",
+        SubmissionEvaluated(SubmissionEvaluated) => "submission_evaluated",
         /// The gates have failed as often as the retry limit allows, and a decision is requested.
-        RetryLimitAsked(RetryLimitAsked) => "retry_limit_asked",
+        DecisionRequested(DecisionRequested) => "decision_requested",
         /// The decision at the retry limit.
-        RetryLimitAnswered(RetryLimitAnswered) => "retry_limit_answered",
+        DecisionMade(DecisionMade) => "decision_made",
         /// The session claimed a task.
-        TaskTaken(TaskTaken) => "task_taken",
+        SessionTaskClaimed(SessionTaskClaimed) => "session_task_claimed",
         /// The session no longer has its task.
-        TaskLeft(TaskLeft) => "task_left",
+        SessionTaskReleased(SessionTaskReleased) => "session_task_released",
         /// A hook stored a checkpoint for later prompts.
         CheckpointMade(CheckpointMade) => "checkpoint_made",
         /// Hooks differ from those that the session began with. The session continues with the hooks that it
         /// began with.
-        TrustDrifted(TrustDrifted) => "trust_drift",
+        TrustDriftDetected(TrustDriftDetected) => "trust_drift_detected",
         /// hookloop recreated the worktree of the session's task from its branch: the old one was gone or damaged.
         WorktreeRecreated(WorktreeRecreated) => "worktree_recreated",
         /// A pause was requested before the next iteration of the session.
@@ -227,27 +231,27 @@ stored_types! {
         /// A person reopened a session that had ended. The session is paused until it is resumed.
         SessionReopened(SessionReopened) => "session_reopened",
     }
-    "The purse" {
+    "The budget" {
         /// Bookkeeping: a part of the shared budget is reserved for a turn, or the reservation is extended.
-        TurnReserved(TurnReserved) => "turn_reserved",
+        BudgetReserved(BudgetReserved) => "budget_reserved",
         /// The shared budget does not allow another turn.
-        PurseExhausted(Shortage) => "purse_exhausted",
+        BudgetExhausted(Shortage) => "budget_exhausted",
     }
     "The inbox" {
         /// A person dismissed a problem.
         ProblemDismissed(ProblemDismissed) => "problem_dismissed",
         /// A process is about to send a notification.
-        NoticeClaimed(NoticeClaimed) => "notice_claimed",
+        NotificationClaimed(NotificationClaimed) => "notification_claimed",
         /// A notification was sent.
-        NoticeSent(NoData) => "notice_sent",
+        NotificationSent(NoData) => "notification_sent",
         /// The problem of a notification was solved before the notification was sent.
-        NoticeDropped(NoData) => "notice_dropped",
+        NotificationDropped(NoData) => "notification_dropped",
         /// A notification could not be sent, and is retried.
-        NoticeFailed(NoticeFailed) => "notice_failed",
+        NotificationFailed(NotificationFailed) => "notification_failed",
     }
     "Schedules" {
         /// Bookkeeping: a task was claimed under a WIP limit.
-        SlotTaken(SlotTaken) => "slot_taken",
+        WipPermitAcquired(WipPermitAcquired) => "wip_permit_acquired",
         /// A schedule was added or changed.
         ScheduleSet(Box<ScheduleSet>) => "schedule_set",
         /// A schedule was paused.
@@ -261,13 +265,13 @@ stored_types! {
     }
     "The fleet" {
         /// An operator set a fleet directive.
-        FleetOrdered(FleetOrdered) => "fleet_ordered",
+        FleetDirectiveSet(FleetDirectiveSet) => "fleet_directive_set",
         /// An operator cleared a fleet directive.
-        FleetOrderLifted(FleetOrderLifted) => "fleet_order_lifted",
+        FleetDirectiveCleared(FleetDirectiveCleared) => "fleet_directive_cleared",
         /// An operator set the budget of the fleet.
         FleetBudgetSet(BudgetSet) => "fleet_budget_set",
         /// A provider or forge returned a rate limit. Workers wait until `until`.
-        Slowed(RateLimitReported) => "slowed",
+        RateLimited(RateLimitReported) => "rate_limited",
     }
     "The log itself" {
         /// A person accepted that acknowledged events are gone, with `hookloop rebuild --accept-loss`.
@@ -303,8 +307,8 @@ impl EventBody {
             self,
             EventBody::CursorMoved(_)
                 | EventBody::GraphAdvanced(_)
-                | EventBody::TurnReserved(_)
-                | EventBody::SlotTaken(_)
+                | EventBody::BudgetReserved(_)
+                | EventBody::WipPermitAcquired(_)
         )
     }
 }

@@ -114,7 +114,7 @@ fn feedback_counts_the_checks_that_changed() {
     let before = set(&["tests: kept", "tests: gone"]);
     let changes = feedback("tests", None, RUN, Some(&before), 4_000).changes.unwrap();
     assert_eq!(changes, CheckChanges { still: 1, fixed: 1, new: 1 });
-    assert_eq!(changes.to_string(), "1 check fails still, 1 was fixed, 1 is new");
+    assert_eq!(changes.to_string(), "1 check still fails, 1 was fixed, 1 is new");
     assert_eq!(feedback("tests", None, RUN, None, 4_000).changes, None, "nothing to compare with");
     assert_eq!(feedback("tests", None, "oh no", Some(&before), 4_000).changes, None);
 }

@@ -3,11 +3,26 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 /// The longest part of a configuration that a change quotes.
 const QUOTED_MAX: usize = 80;
+
+/// Limits with another name in records of earlier builds, and their name of today.
+const RENAMED_LIMITS: &[(&str, &str)] = &[
+    ("iterations", "max_iterations"),
+    ("duration", "max_duration"),
+    ("turn", "turn_timeout"),
+    ("errors", "max_errors"),
+    ("hook_retries", "gate_retries"),
+    ("no_progress", "max_no_progress"),
+    ("remediations", "max_remediations"),
+    ("continuations", "max_continuations"),
+    ("tokens", "max_tokens"),
+    ("cost", "max_cost"),
+    ("unpriced_turns", "max_unpriced_turns"),
+];
 
 /// Every gate of a project, and the settings that bound its gates.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -20,11 +35,23 @@ pub struct GateLedger {
     #[serde(default)]
     pub stop_when: Vec<String>,
     /// Limits that the repository's file sets, by name.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "limits_of_today")]
     pub limits: BTreeMap<String, u64>,
     /// Task types whose work may be complete without a change of files.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub no_changes_ok: BTreeSet<String>,
+}
+
+/// Reads limits by name, and replaces the names of earlier builds.
+fn limits_of_today<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<BTreeMap<String, u64>, D::Error> {
+    let stored = BTreeMap::<String, u64>::deserialize(deserializer)?;
+    let rename = |(name, limit): (String, u64)| {
+        let renamed = RENAMED_LIMITS.iter().find(|(old, _)| *old == name);
+        (renamed.map_or(name, |(_, current)| (*current).to_owned()), limit)
+    };
+    Ok(stored.into_iter().map(rename).collect())
 }
 
 /// A task type's or an agent's own list of hooks at one point.
@@ -71,7 +98,7 @@ pub struct GateRecord {
 /// A difference between trusted gates and the present ones.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GateChange {
-    /// The gate, or the setting (`loop.stop_when`, `limits.iterations`).
+    /// The gate, or the setting (`loop.stop_when`, `limits.max_iterations`).
     pub gate: String,
     /// The tasks and agents that the change is about.
     pub scope: GateScope,

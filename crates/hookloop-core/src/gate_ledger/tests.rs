@@ -124,16 +124,16 @@ fn the_first_gate_of_before_merge_replaces_those_of_a_session() {
 #[test]
 fn wider_limits_and_other_stop_conditions_are_named() {
     let limited = |retries: Option<u64>| GateLedger {
-        limits: retries.map(|count| ("hook_retries".to_owned(), count)).into_iter().collect(),
+        limits: retries.map(|count| ("gate_retries".to_owned(), count)).into_iter().collect(),
         ..ledger(vec![gate("tests")])
     };
     assert_eq!(
         words(&limited(Some(2)), &limited(Some(9))),
-        ["`limits.hook_retries` is 9 instead of 2"]
+        ["`limits.gate_retries` is 9 instead of 2"]
     );
     assert_eq!(
         words(&limited(Some(2)), &limited(None)),
-        ["`limits.hook_retries` is no longer set by the project; it was 2"]
+        ["`limits.gate_retries` is no longer set by the project; it was 2"]
     );
     assert!(words(&limited(Some(2)), &limited(Some(1))).is_empty());
     let turn = vec!["turn".to_owned()];
@@ -144,6 +144,14 @@ fn wider_limits_and_other_stop_conditions_are_named() {
     );
     let now = GateLedger { stop_when: turn, ..ledger(vec![]) };
     assert!(words(&ledger(vec![]), &now).is_empty(), "a project without gates has none to lose");
+}
+
+#[test]
+fn limits_of_earlier_builds_are_read_by_their_name_of_today() {
+    let stored = json!({ "gates": [], "limits": { "hook_retries": 2, "turn": 9 } });
+    let ledger: GateLedger = serde_json::from_value(stored).unwrap();
+    let expected = [("gate_retries".to_owned(), 2), ("turn_timeout".to_owned(), 9)];
+    assert_eq!(ledger.limits, BTreeMap::from(expected));
 }
 
 #[test]

@@ -22,7 +22,7 @@ pub enum Subject {
     /// The directives of the fleet.
     Fleet,
     /// Reservations of the shared budget. A process that reserves has read all earlier reservations.
-    Purse,
+    Budget,
     /// A notification. Its sender has claimed it on this subject.
     Notice(NoticeId),
     /// Claims under a WIP limit. A process that claims has read all earlier claims.
@@ -78,7 +78,8 @@ impl fmt::Display for Subject {
             Subject::Workflow(run) => write!(f, "_w-{run}"),
             Subject::Session(id) => write!(f, "_s-{id}"),
             Subject::Fleet => f.write_str("_fleet"),
-            Subject::Purse => f.write_str("_purse"),
+            // The stored name stays, for logs of earlier builds.
+            Subject::Budget => f.write_str("_purse"),
             // The previous version stops at an unknown name, but accepts any name of a workflow run. No run has
             // this name, because names of runs have no underscore.
             Subject::Notice(id) => write!(f, "_w-_n-{id}"),
@@ -102,7 +103,7 @@ impl FromStr for Subject {
             "_cur" => Ok(Subject::Cursor),
             "_p" => Ok(Subject::Project),
             "_fleet" => Ok(Subject::Fleet),
-            "_purse" => Ok(Subject::Purse),
+            "_purse" => Ok(Subject::Budget),
             "_w-_slots" => Ok(Subject::Slots),
             _ => read_subject(text).ok_or_else(|| BadSubject(text.to_owned())),
         }

@@ -73,7 +73,7 @@ fn names_read_back() {
         Subject::Project,
         Subject::Workflow(RunId::generate(id)),
         Subject::Session(SessionId::generate(id)),
-        Subject::Purse,
+        Subject::Budget,
         Subject::Notice(NoticeId::of(&["a", "b"])),
         Subject::Slots,
         Subject::Schedule("nightly".parse().unwrap()),

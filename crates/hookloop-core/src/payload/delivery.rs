@@ -73,7 +73,7 @@ pub struct TaskMerged {
 
 /// The reason why a submission waits for a person; none if it no longer does.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct MergeHeld {
+pub struct MergeBlocked {
     /// The branch's last commit.
     pub head: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -156,7 +156,7 @@ pub enum DeliveryFact {
     Reviewed(TaskReviewed),
     Planned(MergePlanned),
     Merged(TaskMerged),
-    Held(MergeHeld),
+    Held(MergeBlocked),
     Awaited(AwaitedMerge),
 }
 
@@ -166,7 +166,7 @@ impl DeliveryFact {
             DeliveryFact::Reviewed(TaskReviewed { head, .. })
             | DeliveryFact::Planned(MergePlanned { head, .. })
             | DeliveryFact::Merged(TaskMerged { head, .. })
-            | DeliveryFact::Held(MergeHeld { head, .. })
+            | DeliveryFact::Held(MergeBlocked { head, .. })
             | DeliveryFact::Awaited(AwaitedMerge { head, .. }) => head,
         }
     }

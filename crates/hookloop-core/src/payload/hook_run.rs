@@ -10,20 +10,21 @@ use crate::time::Timestamp;
 
 /// One run of a hook, and its result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
 pub struct HookRan {
     /// The hook.
+    #[serde(alias = "hookName")]
     pub hook_name: String,
     /// The hook point.
     pub point: String,
     /// The status of the run.
     pub status: RecordedStatus,
     /// The exit code of the first process.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(alias = "exitCode", default, skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
+    #[serde(alias = "durationMs")]
     pub duration_ms: u64,
     /// The end of the run. Runs of several hooks are stored together.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(alias = "endedAt", default, skip_serializing_if = "Option::is_none")]
     pub ended_at: Option<Timestamp>,
     /// The number of runs, retries included.
     pub attempts: u32,
@@ -33,52 +34,55 @@ pub struct HookRan {
     /// A message for the user about the run, such as the parts of its answer that did not count.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
+    #[serde(alias = "stdoutBytes")]
     pub stdout_bytes: u64,
+    #[serde(alias = "stderrBytes")]
     pub stderr_bytes: u64,
     /// The path of the whole output on this machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub artifact: Option<String>,
     /// The last lines of the output, if the hook failed without blocking, or blocks and is no known test
     /// runner.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(alias = "outputTail", default, skip_serializing_if = "Vec::is_empty")]
     pub output_tail: Vec<String>,
 }
 
 /// A failure of a reaction, for the session that made the event.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
 pub struct ReactionFailed {
+    #[serde(alias = "hookName")]
     pub hook_name: String,
     /// The type of the event, or the hook point.
     pub point: String,
     /// The action that was not taken; none if the hook itself failed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(alias = "actionType", default, skip_serializing_if = "Option::is_none")]
     pub action_type: Option<String>,
     pub error: String,
     /// The last lines of the hook's output.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(alias = "outputTail", default, skip_serializing_if = "Vec::is_empty")]
     pub output_tail: Vec<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
 pub struct HookError {
+    #[serde(alias = "hookName")]
     pub hook_name: String,
     pub error: String,
+    #[serde(alias = "originalEvent")]
     pub original_event: Value,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
 pub struct ActionError {
+    #[serde(alias = "actionType")]
     pub action_type: String,
     pub error: String,
     pub payload: Value,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct CascadeCut {
+pub struct CascadeLimitReached {
+    #[serde(alias = "hookName")]
     pub hook_name: String,
     pub limit: CascadeLimit,
     /// The number of dropped actions.
@@ -86,9 +90,8 @@ pub struct CascadeCut {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct HookSwitched {
+pub struct HookSwitch {
     pub name: String,
-    pub enabled: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -11,7 +11,7 @@ pub struct ProblemDismissed {
 
 /// A notification that is about to be sent: its sender, channel and problems.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct NoticeClaimed {
+pub struct NotificationClaimed {
     pub channel: String,
     /// The target of the channel, which distinguishes channels of the same name.
     pub to: String,
@@ -21,6 +21,6 @@ pub struct NoticeClaimed {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct NoticeFailed {
+pub struct NotificationFailed {
     pub reason: String,
 }

@@ -11,7 +11,7 @@ pub const MESSAGE: &str = "message";
 
 /// The hooks of a point have run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct PointPassed {
+pub struct HookPointCompleted {
     pub point: String,
 }
 

@@ -159,12 +159,11 @@ pub const GUEST: &str = "guest:";
 
 /// A script of the project that a hook of a session runs, with the digest of its bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
 pub struct FrozenScript {
     /// The hook.
     pub hook: String,
     /// The list that the hook is in: a task type's, or an agent's; none for the project's.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(alias = "taskType", default, skip_serializing_if = "Option::is_none")]
     pub task_type: Option<String>,
     /// The position of the script among the words of the hook's command, from 0.
     pub word: u32,
@@ -176,7 +175,6 @@ pub struct FrozenScript {
 
 /// The parameters of a session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
 pub struct SessionPlan {
     /// The value of `{{session}}`.
     pub name: String,
@@ -188,7 +186,7 @@ pub struct SessionPlan {
     #[serde(default)]
     pub conversation: ConversationMode,
     /// A turn that answers a gate's feedback continues the conversation of the previous turn.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(alias = "keepsFeedback", default, skip_serializing_if = "std::ops::Not::not")]
     pub keeps_feedback: bool,
     /// The promises that end the session; all of them if none is named.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -198,7 +196,9 @@ pub struct SessionPlan {
     pub model: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub permissions: Option<String>,
+    #[serde(alias = "stopWhen")]
     pub stop_when: Vec<StopWhen>,
+    #[serde(alias = "atRetryLimit")]
     pub at_retry_limit: AtRetryLimit,
     pub limits: SessionLimits,
     /// The digest of the session's hooks. A resume with other hooks needs consent.
@@ -213,17 +213,17 @@ pub struct SessionPlan {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub delivers: bool,
     /// The person who started the session allows completion without any change.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(alias = "noChangesOk", default, skip_serializing_if = "std::ops::Not::not")]
     pub no_changes_ok: bool,
     /// The user's own file says `gates: none`: tasks are completed without proof.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(alias = "wantsNoGates", default, skip_serializing_if = "std::ops::Not::not")]
     pub wants_no_gates: bool,
     /// The worker that runs the session. No person watches it, and the next holder of its task may be on
     /// another machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worker: Option<String>,
     /// The trace span that started the session, if there is one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(alias = "traceParent", default, skip_serializing_if = "Option::is_none")]
     pub trace_parent: Option<TraceParent>,
 }
 

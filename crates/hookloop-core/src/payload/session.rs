@@ -12,10 +12,9 @@ use super::session_limits::{SessionLimit, SessionLimits};
 use crate::id::TaskId;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct TaskTaken {
+pub struct SessionTaskClaimed {
     pub task: TaskId,
-    /// Of the claim.
+    /// The epoch of the claim.
     pub epoch: u64,
     /// Remediation turns that the task has used before.
     #[serde(default, skip_serializing_if = "has_no_turns")]
@@ -28,9 +27,10 @@ fn has_no_turns(turns: &u32) -> bool {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct TaskLeft {
+pub struct SessionTaskReleased {
     pub task: TaskId,
-    pub how: TaskExit,
+    #[serde(alias = "how")]
+    pub result: TaskExit,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
@@ -59,7 +59,6 @@ pub struct CheckpointMade {
 
 /// A program resumed the session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
 pub struct SessionResumed {
     /// The number of this start; the first has 1.
     pub run: u32,
@@ -76,9 +75,10 @@ pub struct SessionResumed {
 /// Hooks differ from those that the session began with. The session continues with the hooks that it began
 /// with.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct TrustDrifted {
-    /// Hooks and scripts, by name.
-    pub what: Vec<String>,
+pub struct TrustDriftDetected {
+    /// Changed hooks and scripts, by name.
+    #[serde(alias = "what")]
+    pub changed: Vec<String>,
 }
 
 /// hookloop recreated the worktree of the session's task from its branch: the old one was gone or damaged.
@@ -158,7 +158,7 @@ impl SessionOutcome {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct FilesSeen {
+pub struct WorktreeSnapshotted {
     /// A digest of all of them.
     pub files: String,
     /// The commit that is checked out; none outside of git.

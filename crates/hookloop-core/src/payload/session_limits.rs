@@ -9,32 +9,39 @@ use crate::quantity::{CompactCount, Dollars, Length, counted};
 
 /// The limits that end a session. All of them have defaults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
 pub struct SessionLimits {
-    pub iterations: u32,
-    /// The longest run time. Pauses and crashes are not counted.
-    pub duration_ms: u64,
+    #[serde(alias = "iterations")]
+    pub max_iterations: u32,
+    /// The maximum run time. Pauses and crashes are not counted.
+    #[serde(alias = "durationMs")]
+    pub max_duration_ms: u64,
     /// The timeout of one turn.
-    pub turn_ms: u64,
+    #[serde(alias = "turnMs")]
+    pub turn_timeout_ms: u64,
     /// Failed turns in a row.
-    pub errors: u32,
-    /// How often gates may fail without the work improving.
-    pub hook_retries: u32,
+    #[serde(alias = "errors")]
+    pub max_errors: u32,
+    /// The number of times that gates may fail without the work improving.
+    #[serde(alias = "hookRetries")]
+    pub gate_retries: u32,
     /// Iterations in a row without progress.
-    pub no_progress: u32,
+    #[serde(alias = "noProgress")]
+    pub max_no_progress: u32,
     /// Turns of a task in which agents may fix problems that hooks of a delivery or a merge found.
-    #[serde(default = "remediations")]
-    pub remediations: u32,
-    /// How often a task may be returned unfinished before a person is asked.
-    #[serde(default = "continuations")]
-    pub continuations: u32,
+    #[serde(alias = "remediations", default = "remediations")]
+    pub max_remediations: u32,
+    /// The number of times that a task may be returned unfinished before a person is asked.
+    #[serde(alias = "continuations", default = "continuations")]
+    pub max_continuations: u32,
     /// Tokens of one session, for agents that report their usage.
-    pub tokens: u64,
-    pub cost_micros: u64,
+    #[serde(alias = "tokens")]
+    pub max_tokens: u64,
+    #[serde(alias = "costMicros")]
+    pub max_cost_micros: u64,
     /// Turns whose cost is unknown. Unlimited unless a cost limit is set, because that limit can't count these
     /// turns.
-    #[serde(default = "unbound", skip_serializing_if = "is_unbound")]
-    pub unpriced_turns: u32,
+    #[serde(alias = "unpricedTurns", default = "unbound", skip_serializing_if = "is_unbound")]
+    pub max_unpriced_turns: u32,
 }
 
 /// The default limit of turns of unknown cost for a session with a cost limit.
@@ -60,17 +67,17 @@ impl Default for SessionLimits {
     fn default() -> SessionLimits {
         const HOUR_MS: u64 = 60 * 60 * 1_000;
         SessionLimits {
-            iterations: 100,
-            duration_ms: 8 * HOUR_MS,
-            turn_ms: HOUR_MS,
-            errors: 5,
-            hook_retries: 5,
-            no_progress: 5,
-            remediations: remediations(),
-            continuations: continuations(),
-            tokens: 50_000_000,
-            cost_micros: 50_000_000,
-            unpriced_turns: unbound(),
+            max_iterations: 100,
+            max_duration_ms: 8 * HOUR_MS,
+            turn_timeout_ms: HOUR_MS,
+            max_errors: 5,
+            gate_retries: 5,
+            max_no_progress: 5,
+            max_remediations: remediations(),
+            max_continuations: continuations(),
+            max_tokens: 50_000_000,
+            max_cost_micros: 50_000_000,
+            max_unpriced_turns: unbound(),
         }
     }
 }
@@ -79,17 +86,17 @@ impl SessionLimits {
     /// Returns these limits, none of them wider than in `ceiling`.
     pub fn within(self, ceiling: SessionLimits) -> SessionLimits {
         SessionLimits {
-            iterations: self.iterations.min(ceiling.iterations),
-            duration_ms: self.duration_ms.min(ceiling.duration_ms),
-            turn_ms: self.turn_ms.min(ceiling.turn_ms),
-            errors: self.errors.min(ceiling.errors),
-            hook_retries: self.hook_retries.min(ceiling.hook_retries),
-            no_progress: self.no_progress.min(ceiling.no_progress),
-            remediations: self.remediations.min(ceiling.remediations),
-            continuations: self.continuations.min(ceiling.continuations),
-            tokens: self.tokens.min(ceiling.tokens),
-            cost_micros: self.cost_micros.min(ceiling.cost_micros),
-            unpriced_turns: self.unpriced_turns.min(ceiling.unpriced_turns),
+            max_iterations: self.max_iterations.min(ceiling.max_iterations),
+            max_duration_ms: self.max_duration_ms.min(ceiling.max_duration_ms),
+            turn_timeout_ms: self.turn_timeout_ms.min(ceiling.turn_timeout_ms),
+            max_errors: self.max_errors.min(ceiling.max_errors),
+            gate_retries: self.gate_retries.min(ceiling.gate_retries),
+            max_no_progress: self.max_no_progress.min(ceiling.max_no_progress),
+            max_remediations: self.max_remediations.min(ceiling.max_remediations),
+            max_continuations: self.max_continuations.min(ceiling.max_continuations),
+            max_tokens: self.max_tokens.min(ceiling.max_tokens),
+            max_cost_micros: self.max_cost_micros.min(ceiling.max_cost_micros),
+            max_unpriced_turns: self.max_unpriced_turns.min(ceiling.max_unpriced_turns),
         }
     }
 }
@@ -100,14 +107,14 @@ impl fmt::Display for SessionLimits {
         write!(
             f,
             "{}, {}, {} a turn, {}, {}, {} without progress, {} tokens, {}",
-            counted(self.iterations, "iteration", "iterations"),
-            length(self.duration_ms),
-            length(self.turn_ms),
-            counted(self.errors, "error", "errors"),
-            counted(self.hook_retries, "retry", "retries"),
-            self.no_progress,
-            CompactCount(self.tokens),
-            Dollars(self.cost_micros),
+            counted(self.max_iterations, "iteration", "iterations"),
+            length(self.max_duration_ms),
+            length(self.turn_timeout_ms),
+            counted(self.max_errors, "error", "errors"),
+            counted(self.gate_retries, "retry", "retries"),
+            self.max_no_progress,
+            CompactCount(self.max_tokens),
+            Dollars(self.max_cost_micros),
         )
     }
 }
@@ -122,7 +129,8 @@ pub enum SessionLimit {
     Tokens,
     Cost,
     /// The budget of all sessions.
-    Purse,
+    #[serde(alias = "purse")]
+    Budget,
 }
 
 impl SessionLimit {
@@ -133,7 +141,7 @@ impl SessionLimit {
             SessionLimit::Errors => "errors",
             SessionLimit::Tokens => "tokens",
             SessionLimit::Cost => "cost",
-            SessionLimit::Purse => "purse",
+            SessionLimit::Budget => "budget",
         }
     }
 }

@@ -10,14 +10,13 @@ use crate::task::Priority;
 
 /// Work began; with a claim, by its agent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
 pub struct TaskStarted {
     #[serde(default)]
     pub context: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub claim: Option<Claim>,
     /// The agent that missed its heartbeat, whose claim this one ended.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(alias = "tookOver", default, skip_serializing_if = "Option::is_none")]
     pub took_over: Option<String>,
 }
 
@@ -38,8 +37,8 @@ pub struct TaskSubmitted {
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
 pub struct TaskDeleted {
+    #[serde(alias = "edgesRemoved")]
     pub edges_removed: u32,
 }
 
@@ -50,12 +49,14 @@ pub enum EdgeType {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
 pub struct TaskDependency {
     /// The dependent task.
+    #[serde(alias = "fromId")]
     pub from_id: TaskId,
     /// The task that has to be completed first.
+    #[serde(alias = "toId")]
     pub to_id: TaskId,
+    #[serde(alias = "edgeType")]
     pub edge_type: EdgeType,
 }
 
@@ -67,10 +68,12 @@ impl TaskDependency {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
 pub struct RemovedDependency {
+    #[serde(alias = "edgeId")]
     pub edge_id: String,
+    #[serde(alias = "fromId")]
     pub from_id: TaskId,
+    #[serde(alias = "toId")]
     pub to_id: TaskId,
 }
 
@@ -81,27 +84,28 @@ impl RemovedDependency {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
 pub struct DependencySatisfied {
     /// The task that is ready.
+    #[serde(alias = "dependentTaskId")]
     pub dependent_task_id: TaskId,
     /// The last dependency of that task.
+    #[serde(alias = "completedTaskId")]
     pub completed_task_id: TaskId,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
 pub struct AgentMetrics {
     pub goal: String,
     pub labels: Vec<String>,
     pub priority: Priority,
     /// The duration from start to end; null if nobody started the task.
+    #[serde(alias = "durationMs")]
     pub duration_ms: Option<i64>,
     pub deliverables: Vec<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct SlotTaken {
+pub struct WipPermitAcquired {
+    #[serde(alias = "taskId")]
     pub task_id: TaskId,
 }

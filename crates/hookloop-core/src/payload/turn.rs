@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::SessionId;
 use crate::promise::{NearMiss, Promise};
-use crate::purse::Amount;
 use crate::quantity::CostFigure;
+use crate::shared_budget::Amount;
 use crate::usage::Usage;
 
 /// A prompt is about to be sent. It contains the first `items` of the waiting texts.
@@ -48,7 +48,6 @@ pub struct CompletionClaimed {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
 pub struct TurnEnded {
     pub turn: TurnKind,
     #[serde(flatten)]
@@ -56,17 +55,19 @@ pub struct TurnEnded {
     /// The agent that took the turn, by its name in the plan.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub agent: String,
+    #[serde(alias = "durationMs")]
     pub duration_ms: u64,
     /// The run time of the session so far.
+    #[serde(alias = "activeMs")]
     pub active_ms: u64,
     #[serde(default, skip_serializing_if = "Usage::is_none")]
     pub usage: Usage,
     /// The agent ended before it reported its whole usage.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(alias = "isPartial", default, skip_serializing_if = "std::ops::Not::not")]
     pub is_partial: bool,
-    /// The cost of the turn is unknown: the agent reported none, and no price applies. `usage.costMicros` has
+    /// The cost of the turn is unknown: the agent reported none, and no price applies. `usage.cost_micros` has
     /// no meaning then.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(alias = "isUnpriced", default, skip_serializing_if = "std::ops::Not::not")]
     pub is_unpriced: bool,
     /// The last line that the agent wrote to stderr, if the turn did not finish.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -80,7 +81,7 @@ pub struct TurnEnded {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub promises: Vec<Promise>,
     /// Tags in the message that look like a promise, if none of them is one.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(alias = "nearMisses", default, skip_serializing_if = "Vec::is_empty")]
     pub near_misses: Vec<NearMiss>,
     /// The digest of the project's files after the turn; none if it is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -187,7 +188,7 @@ impl FaultCause {
 
 /// An amount that is reserved for a session's turn, in addition to earlier ones.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct TurnReserved {
+pub struct BudgetReserved {
     pub session: SessionId,
     #[serde(flatten)]
     pub amount: Amount,

@@ -26,8 +26,7 @@ pub enum StopDecision {
 
 /// The decision whether the iteration was the last one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct StopDecided {
+pub struct StopEvaluated {
     pub decision: StopDecision,
     pub reason: String,
     /// The name of the stop condition that decided.
@@ -42,21 +41,23 @@ pub struct StopDecided {
 
 /// The record of one gate's run. It holds for one state of the project's files.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
 pub struct Receipt {
     pub gate: String,
     pub point: String,
     /// The definition of the gate that ran.
-    pub what: Value,
+    #[serde(alias = "what")]
+    pub definition: Value,
     /// `passed`, `blocked`, `failed`, `timed_out`, …
     pub status: RecordedStatus,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(alias = "exitCode", default, skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
     /// The git tree of the project, with uncommitted changes; none outside of git.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tree: Option<String>,
     /// The SHA-256 digest of the output.
+    #[serde(alias = "outputSha256")]
     pub output_sha256: String,
+    #[serde(alias = "durationMs")]
     pub duration_ms: u64,
     /// The values for later hooks of the same point; none if there are none.
     #[serde(default, skip_serializing_if = "Value::is_null")]
@@ -79,8 +80,7 @@ pub enum JointVerdict {
 
 /// The joint verdict of the gates on a claim.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct GatesJudged {
+pub struct GatesEvaluated {
     #[serde(flatten)]
     pub verdict: JointVerdict,
     /// The number of gates.
@@ -105,7 +105,7 @@ pub struct GatesJudged {
     pub failed: Vec<String>,
 }
 
-impl GatesJudged {
+impl GatesEvaluated {
     /// Whether at least one gate ran and passed, and none blocks.
     pub fn is_proof(&self) -> bool {
         self.verdict == JointVerdict::Pass && !self.passed.is_empty()
@@ -113,7 +113,7 @@ impl GatesJudged {
 }
 
 /// Which gates passed, were skipped or failed: "2 passed, 1 skipped: lint".
-impl fmt::Display for GatesJudged {
+impl fmt::Display for GatesEvaluated {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let apart = [
             (&self.passed, "passed"),
@@ -138,7 +138,7 @@ impl fmt::Display for GatesJudged {
 
 /// The result of submitting a task's work.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct SubmitJudged {
+pub struct SubmissionEvaluated {
     #[serde(flatten)]
     pub verdict: SubmitVerdict,
     /// The hook that decided, if the submission did not pass.
@@ -188,14 +188,14 @@ pub enum LimitDecision {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct RetryLimitAsked {
+pub struct DecisionRequested {
     /// The number of retries.
     pub retries: u32,
     /// The checks that fail.
     pub failing: Vec<String>,
 }
 
-impl fmt::Display for RetryLimitAsked {
+impl fmt::Display for DecisionRequested {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "gates said no after {}", counted(self.retries, "retry", "retries"))?;
         if self.failing.is_empty() {
@@ -206,7 +206,7 @@ impl fmt::Display for RetryLimitAsked {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct RetryLimitAnswered {
+pub struct DecisionMade {
     pub answer: LimitDecision,
     pub by: String,
 }
@@ -220,7 +220,6 @@ pub struct EmptyDifferenceFound {
 
 /// The gates' results on work that the agent did not report as complete.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
 pub struct UnclaimedWorkChecked {
     /// The number of gates; 0 if the session has none.
     pub gates: u32,

@@ -3,7 +3,7 @@
 use super::state::{Session, SessionPhase};
 use crate::event::EventBody;
 use crate::payload::plan::SessionWork;
-use crate::payload::session::{FilesSeen, SessionOutcome, SessionReopened, TaskExit};
+use crate::payload::session::{SessionOutcome, SessionReopened, TaskExit, WorktreeSnapshotted};
 use crate::point::Point;
 
 impl Session {
@@ -27,24 +27,26 @@ impl Session {
             return;
         }
         match event {
-            EventBody::PointPassed(passed) => self.pass(&passed.point),
+            EventBody::HookPointCompleted(passed) => self.pass(&passed.point),
             EventBody::OutputPiped(piped) => self.pipe(piped.clone()),
             EventBody::IterationStarted(started) => self.start_iteration(started),
             EventBody::TurnStarted(started) => self.start_turn(started),
-            EventBody::TurnClaimed(claimed) => self.claim(claimed),
+            EventBody::CompletionClaimed(claimed) => self.claim(claimed),
             EventBody::TurnEnded(ended) => self.end_turn(ended),
-            EventBody::StopDecided(decided) => self.decide(decided),
-            EventBody::ReceiptMade(receipt) => self.keep(receipt.clone()),
-            EventBody::GatesJudged(judged) => self.judge(judged),
+            EventBody::StopEvaluated(decided) => self.decide(decided),
+            EventBody::ReceiptRecorded(receipt) => self.keep(receipt.clone()),
+            EventBody::GatesEvaluated(judged) => self.judge(judged),
             EventBody::EmptyDifferenceFound(found) => self.find_no_changes(found.was_asked),
             EventBody::UnclaimedWorkChecked(checked) => self.unclaimed = Some(checked.clone()),
-            EventBody::SubmitJudged(judged) => self.judge_submission(judged),
-            EventBody::RetryLimitAnswered(answered) => self.answer(answered.answer),
-            EventBody::TaskTaken(taken) => self.take_task(taken.clone()),
-            EventBody::TaskLeft(left) => self.leave_task(left),
+            EventBody::SubmissionEvaluated(judged) => self.judge_submission(judged),
+            EventBody::DecisionMade(answered) => self.answer(answered.answer),
+            EventBody::SessionTaskClaimed(taken) => self.take_task(taken.clone()),
+            EventBody::SessionTaskReleased(left) => self.leave_task(left),
             EventBody::CheckpointMade(made) => self.checkpoint = Some(made.data.clone()),
-            EventBody::TrustDrifted(drift) => self.drifted.extend(drift.what.iter().cloned()),
-            EventBody::FilesSeen(seen) => self.see_files(seen),
+            EventBody::TrustDriftDetected(drift) => {
+                self.drifted.extend(drift.changed.iter().cloned())
+            }
+            EventBody::WorktreeSnapshotted(seen) => self.see_files(seen),
             EventBody::WorktreeRecreated(_) => self.lose_worktree(),
             EventBody::PauseRequested(_) => self.pause_requested = true,
             EventBody::StopRequested(_) => self.stop_requested = true,
@@ -67,7 +69,7 @@ impl Session {
                     self.phase = SessionPhase::Ready;
                 }
             }
-            EventBody::PurseExhausted(shortage) => self.shortage = Some(*shortage),
+            EventBody::BudgetExhausted(shortage) => self.shortage = Some(*shortage),
             EventBody::SessionEnding(outcome) => self.begin_end(outcome.clone()),
             EventBody::SessionEnded(_) => {
                 self.undelivered += self.pending.len();
@@ -107,7 +109,7 @@ impl Session {
 
     /// Applies a snapshot of the files between turns. Changes by hooks are not the agent's. When a program
     /// resumes the session, a person may have changed the files, which counts as a change.
-    fn see_files(&mut self, seen: &FilesSeen) {
+    fn see_files(&mut self, seen: &WorktreeSnapshotted) {
         let files = seen.files.as_str();
         if self.has_worked && !seen.after_hooks && self.files.as_deref() != Some(files) {
             self.is_unchanged = false;

@@ -4,13 +4,13 @@ use super::state::{AgentConversation, Session, SessionPhase};
 use crate::id::TaskId;
 use crate::payload::piped::PipedOutput;
 use crate::payload::plan::ConversationMode;
-use crate::payload::session::{FilesSeen, SessionOutcome};
+use crate::payload::session::{SessionOutcome, WorktreeSnapshotted};
 use crate::payload::session_limits::SessionLimit;
 use crate::payload::turn::TurnKind;
-use crate::payload::verdict::{StopDecided, StopDecision};
+use crate::payload::verdict::{StopDecision, StopEvaluated};
 use crate::point::Point;
-use crate::purse::Amount;
 use crate::quantity::{CompactCount, CostFigure, Dollars, Length, counted};
+use crate::shared_budget::Amount;
 
 impl Session {
     /// Whether the session is about to complete without a pass of the gates on the current files. Tasks were
@@ -59,7 +59,7 @@ impl Session {
 
     /// Whether the agent's last turn ended without a claim, so that no gate has judged the files.
     pub fn is_unclaimed(&self) -> bool {
-        let goes_on = |decided: &StopDecided| decided.decision == StopDecision::Continue;
+        let goes_on = |decided: &StopEvaluated| decided.decision == StopDecision::Continue;
         self.decided.as_ref().is_some_and(goes_on) && !self.plan.has_guest()
     }
 
@@ -81,8 +81,11 @@ impl Session {
     /// Returns the amount that the session's own limits still allow.
     pub fn left(&self) -> Amount {
         let limits = &self.plan.limits;
-        let all =
-            Amount { cost_micros: limits.cost_micros, tokens: limits.tokens, turns: u64::MAX };
+        let all = Amount {
+            cost_micros: limits.max_cost_micros,
+            tokens: limits.max_tokens,
+            turns: u64::MAX,
+        };
         all.minus(self.usage.into())
     }
 
@@ -91,31 +94,31 @@ impl Session {
         let limits = &self.plan.limits;
         match limit {
             SessionLimit::Iterations => {
-                let most = counted(limits.iterations, "iteration", "iterations");
+                let most = counted(limits.max_iterations, "iteration", "iterations");
                 format!("its limit of {most} was reached")
             }
             SessionLimit::Duration => {
-                format!("its time limit of {} was reached", Length { ms: limits.duration_ms })
+                format!("its time limit of {} was reached", Length { ms: limits.max_duration_ms })
             }
             SessionLimit::Errors => {
-                let most = counted(limits.errors, "failed turn", "failed turns");
+                let most = counted(limits.max_errors, "failed turn", "failed turns");
                 format!("its limit of {most} in a row was reached")
             }
             SessionLimit::Tokens => format!(
                 "its token limit was reached: {} of {}",
                 CompactCount(self.usage.tokens()),
-                CompactCount(limits.tokens)
+                CompactCount(limits.max_tokens)
             ),
-            SessionLimit::Cost if self.usage.cost_micros < limits.cost_micros => format!(
+            SessionLimit::Cost if self.usage.cost_micros < limits.max_cost_micros => format!(
                 "its cost limit was reached: the cost of {} is unknown",
                 counted(self.unpriced_turns, "turn", "turns")
             ),
             SessionLimit::Cost => format!(
                 "its cost limit was reached: {} of {}",
                 Dollars(self.usage.cost_micros),
-                Dollars(limits.cost_micros)
+                Dollars(limits.max_cost_micros)
             ),
-            SessionLimit::Purse => {
+            SessionLimit::Budget => {
                 "the budget of all sessions does not allow another turn".to_owned()
             }
         }
@@ -164,8 +167,9 @@ impl Session {
     }
 
     /// Whether a snapshot after hooks differs from the known files.
-    pub fn is_news(&self, seen: &FilesSeen) -> bool {
-        let is_start = |start: &FilesSeen| (&start.files, &start.head) == (&seen.files, &seen.head);
+    pub fn is_news(&self, seen: &WorktreeSnapshotted) -> bool {
+        let is_start =
+            |start: &WorktreeSnapshotted| (&start.files, &start.head) == (&seen.files, &seen.head);
         let moves_start = self.is_unchanged && !self.start.as_ref().is_some_and(is_start);
         self.files.as_ref() != Some(&seen.files) || moves_start
     }

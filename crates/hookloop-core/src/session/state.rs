@@ -9,10 +9,10 @@ use crate::id::TaskId;
 use crate::payload::delivery::Submission;
 use crate::payload::piped::PipedOutput;
 use crate::payload::plan::SessionPlan;
-use crate::payload::session::{FilesSeen, SessionOutcome, TaskExit, TaskTaken};
+use crate::payload::session::{SessionOutcome, SessionTaskClaimed, TaskExit, WorktreeSnapshotted};
 use crate::payload::turn::{CompletionClaimed, TurnEnded, TurnKind};
-use crate::payload::verdict::{GatesJudged, Receipt, StopDecided, UnclaimedWorkChecked};
-use crate::purse::Shortage;
+use crate::payload::verdict::{GatesEvaluated, Receipt, StopEvaluated, UnclaimedWorkChecked};
+use crate::shared_budget::Shortage;
 use crate::usage::Usage;
 
 pub use crate::payload::piped::MESSAGE;
@@ -91,7 +91,7 @@ pub struct Session {
     pub bound: Vec<PipedOutput>,
     /// Outputs that no turn followed because a person had to decide: the next prompt about the same work has them.
     pub(super) withheld: Vec<WithheldOutput>,
-    pub task: Option<TaskTaken>,
+    pub task: Option<SessionTaskClaimed>,
     /// Failed turns in a row.
     pub errors: u32,
     /// The reason why no agent of the session can take another turn before a person acts.
@@ -136,7 +136,7 @@ pub struct Session {
     /// The last iteration's turn.
     pub last: Option<TurnEnded>,
     /// The last decision of the stop conditions.
-    pub decided: Option<StopDecided>,
+    pub decided: Option<StopEvaluated>,
     /// The gates' results on work that was not claimed, since the last turn.
     pub unclaimed: Option<UnclaimedWorkChecked>,
     /// The checks that failed last.
@@ -144,11 +144,11 @@ pub struct Session {
     /// The receipts of the gates' last run.
     pub receipts: Vec<Receipt>,
     /// The last verdict of the gates.
-    pub judged: Option<GatesJudged>,
+    pub judged: Option<GatesEvaluated>,
     /// The last verdict of the gates is proof: at least one gate passed, and none blocks.
     pub is_proof: bool,
     /// The files at the beginning of the current work.
-    pub start: Option<FilesSeen>,
+    pub start: Option<WorktreeSnapshotted>,
     /// Whether turns have changed nothing in the current work, so that `start` is still current.
     pub is_unchanged: bool,
     /// Whether a turn has begun in the current work.

@@ -75,7 +75,7 @@ pub enum IterationPause {
 
 /// Returns the next step of a session that has run for `active_ms`.
 pub fn next_step(session: &Session, active_ms: u64) -> NextStep {
-    let is_over = active_ms >= session.plan.limits.duration_ms;
+    let is_over = active_ms >= session.plan.limits.max_duration_ms;
     match &session.phase {
         SessionPhase::Starting => NextStep::Hooks(Point::SessionStart),
         SessionPhase::Turn(kind) => NextStep::Turn(*kind),
@@ -127,7 +127,7 @@ fn ready(session: &Session) -> NextStep {
     if let (true, None) = (session.plan.work.is_of_tasks(), &session.task) {
         return after_task(session);
     }
-    if session.progress.stalled >= limits.no_progress {
+    if session.progress.stalled >= limits.max_no_progress {
         if session.is_unclaimed() && session.unclaimed.is_none() {
             return NextStep::CheckUnclaimed;
         }
@@ -137,7 +137,7 @@ fn ready(session: &Session) -> NextStep {
             None => NextStep::End(SessionOutcome::NeedsHuman { reason }),
         };
     }
-    if session.next_iteration() > limits.iterations {
+    if session.next_iteration() > limits.max_iterations {
         return NextStep::End(SessionOutcome::Limit { limit: SessionLimit::Iterations });
     }
     NextStep::Begin(pause(session))
@@ -212,12 +212,12 @@ fn pause(session: &Session) -> IterationPause {
 fn ending_limit(session: &Session) -> Option<SessionLimit> {
     let limits = &session.plan.limits;
     match () {
-        () if session.usage.cost_micros >= limits.cost_micros => Some(SessionLimit::Cost),
+        () if session.usage.cost_micros >= limits.max_cost_micros => Some(SessionLimit::Cost),
         // A limit of cost can't count these turns, so their number is bounded instead.
-        () if session.unpriced_turns >= limits.unpriced_turns => Some(SessionLimit::Cost),
-        () if session.usage.tokens() >= limits.tokens => Some(SessionLimit::Tokens),
-        () if session.shortage.is_some() => Some(SessionLimit::Purse),
-        () if session.errors >= limits.errors => Some(SessionLimit::Errors),
+        () if session.unpriced_turns >= limits.max_unpriced_turns => Some(SessionLimit::Cost),
+        () if session.usage.tokens() >= limits.max_tokens => Some(SessionLimit::Tokens),
+        () if session.shortage.is_some() => Some(SessionLimit::Budget),
+        () if session.errors >= limits.max_errors => Some(SessionLimit::Errors),
         () => None,
     }
 }
@@ -230,7 +230,7 @@ fn ending(session: &Session, is_over: bool) -> NextStep {
             // An external session or a worker could claim the task again and get the whole limit
             // again, forever.
             SessionOutcome::Limit { limit }
-                if session.plan.is_unwatched() && *limit != SessionLimit::Purse =>
+                if session.plan.is_unwatched() && *limit != SessionLimit::Budget =>
             {
                 let reason = session.limit_reached(*limit);
                 NextStep::LeaveTask { how: TaskExit::Blocked, reason: Some(reason) }

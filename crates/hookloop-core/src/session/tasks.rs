@@ -1,10 +1,10 @@
 //! The effect of claimed and released tasks on the state of a session.
 
 use super::state::{Session, SessionPhase};
-use crate::payload::session::{TaskExit, TaskLeft, TaskTaken};
+use crate::payload::session::{SessionTaskClaimed, SessionTaskReleased, TaskExit};
 
 impl Session {
-    pub(super) fn take_task(&mut self, taken: TaskTaken) {
+    pub(super) fn take_task(&mut self, taken: SessionTaskClaimed) {
         let used = taken.remediations;
         self.tasks_blocked.retain(|id| *id != taken.task);
         self.tasks_lost.retain(|id| *id != taken.task);
@@ -23,14 +23,15 @@ impl Session {
         self.phase = if self.plan.delivers { SessionPhase::Settling } else { SessionPhase::Ready };
     }
 
-    pub(super) fn leave_task(&mut self, left: &TaskLeft) {
-        if matches!(left.how, TaskExit::Completed | TaskExit::Submitted) && !self.has_proven_task()
+    pub(super) fn leave_task(&mut self, left: &SessionTaskReleased) {
+        if matches!(left.result, TaskExit::Completed | TaskExit::Submitted)
+            && !self.has_proven_task()
         {
             self.tasks_unproven.push(left.task.clone());
         }
         self.task = None;
         self.unbind();
-        match left.how {
+        match left.result {
             TaskExit::Completed => self.tasks_completed.push(left.task.clone()),
             TaskExit::Submitted => {
                 self.tasks_submitted.push(left.task.clone());

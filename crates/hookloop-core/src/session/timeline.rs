@@ -9,14 +9,14 @@ use crate::payload::hook_run::{HookRan, ReactionFailed};
 use crate::payload::piped::PipedOutput;
 use crate::payload::plan::SessionPlan;
 use crate::payload::session::{
-    SessionOutcome, SessionReopened, SessionResumed, TaskLeft, TaskTaken,
+    SessionOutcome, SessionReopened, SessionResumed, SessionTaskClaimed, SessionTaskReleased,
 };
 use crate::payload::turn::{IterationStarted, TurnEnded, TurnKind, TurnStarted};
 use crate::payload::verdict::{
-    GatesJudged, Receipt, RetryLimitAnswered, StopDecided, SubmitJudged,
+    DecisionMade, GatesEvaluated, Receipt, StopEvaluated, SubmissionEvaluated,
 };
 use crate::point::Point;
-use crate::purse::Shortage;
+use crate::shared_budget::Shortage;
 use crate::time::Timestamp;
 
 /// Largest number of parts that are kept, the latest. A session may have any number.
@@ -79,13 +79,13 @@ pub enum StepContent {
     },
     Piped(PipedOutput),
     ReactionFailed(ReactionFailed),
-    Decided(StopDecided),
+    Decided(StopEvaluated),
     Receipt(Receipt),
-    Judged(GatesJudged),
-    SubmitJudged(Box<SubmitJudged>),
-    Answered(RetryLimitAnswered),
-    Taken(TaskTaken),
-    Left(TaskLeft),
+    Judged(GatesEvaluated),
+    SubmissionEvaluated(Box<SubmissionEvaluated>),
+    Answered(DecisionMade),
+    Taken(SessionTaskClaimed),
+    Left(SessionTaskReleased),
     Short(Shortage),
     PauseRequested,
     StopRequested,
@@ -160,7 +160,7 @@ impl Timeline {
             EventBody::ReactionFailed(failed) => {
                 self.note(at, StepContent::ReactionFailed(failed.clone()));
             }
-            EventBody::TaskTaken(taken) => {
+            EventBody::SessionTaskClaimed(taken) => {
                 self.foresee(at);
                 self.note(at, StepContent::Taken(taken.clone()));
             }
@@ -169,17 +169,19 @@ impl Timeline {
                 self.start_turn(at, *turn, *attempt);
             }
             EventBody::TurnEnded(ended) => self.end_turn(at, ended),
-            EventBody::StopDecided(decided) => self.note(at, StepContent::Decided(decided.clone())),
-            EventBody::ReceiptMade(receipt) => self.note(at, StepContent::Receipt(receipt.clone())),
-            EventBody::GatesJudged(judged) => self.note(at, StepContent::Judged(judged.clone())),
-            EventBody::SubmitJudged(judged) => {
-                self.note(at, StepContent::SubmitJudged(Box::new(judged.clone())));
+            EventBody::StopEvaluated(decided) => {
+                self.note(at, StepContent::Decided(decided.clone()))
             }
-            EventBody::RetryLimitAnswered(answer) => {
-                self.note(at, StepContent::Answered(answer.clone()))
+            EventBody::ReceiptRecorded(receipt) => {
+                self.note(at, StepContent::Receipt(receipt.clone()))
             }
-            EventBody::TaskLeft(left) => self.note(at, StepContent::Left(left.clone())),
-            EventBody::PurseExhausted(shortage) => self.note(at, StepContent::Short(*shortage)),
+            EventBody::GatesEvaluated(judged) => self.note(at, StepContent::Judged(judged.clone())),
+            EventBody::SubmissionEvaluated(judged) => {
+                self.note(at, StepContent::SubmissionEvaluated(Box::new(judged.clone())));
+            }
+            EventBody::DecisionMade(answer) => self.note(at, StepContent::Answered(answer.clone())),
+            EventBody::SessionTaskReleased(left) => self.note(at, StepContent::Left(left.clone())),
+            EventBody::BudgetExhausted(shortage) => self.note(at, StepContent::Short(*shortage)),
             EventBody::PauseRequested(_) => self.note(at, StepContent::PauseRequested),
             EventBody::StopRequested(_) => self.note(at, StepContent::StopRequested),
             EventBody::SessionPaused(_) => self.note(at, StepContent::Paused),

@@ -131,7 +131,7 @@ impl Session {
     pub(super) fn count_error(&mut self) {
         (self.waits, self.errors) = (0, self.errors + 1);
         // The fallback has to come before the session's limit.
-        let limit = self.plan.limits.errors;
+        let limit = self.plan.limits.max_errors;
         let is_due = |after: u32| self.errors >= after.min(limit);
         let is_due = self.plan.fallback.as_ref().is_some_and(|others| is_due(others.after));
         if is_due && self.has_next_agent() {

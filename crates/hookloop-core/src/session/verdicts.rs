@@ -4,8 +4,8 @@ use super::state::{Session, SessionPhase};
 use crate::excerpt::first_names;
 use crate::payload::session::{SessionOutcome, TaskExit};
 use crate::payload::verdict::{
-    GatesJudged, JointVerdict, LimitDecision, Receipt, StopDecided, StopDecision, SubmitJudged,
-    SubmitVerdict,
+    GatesEvaluated, JointVerdict, LimitDecision, Receipt, StopDecision, StopEvaluated,
+    SubmissionEvaluated, SubmitVerdict,
 };
 use crate::quantity::counted;
 
@@ -35,7 +35,7 @@ impl Session {
         }
     }
 
-    pub(super) fn decide(&mut self, decided: &StopDecided) {
+    pub(super) fn decide(&mut self, decided: &StopEvaluated) {
         self.decided = Some(decided.clone());
         // Gates judge a claim, so passing rules do not set the mark for them.
         let failing =
@@ -64,7 +64,7 @@ impl Session {
         self.receipts.push(receipt);
     }
 
-    pub(super) fn judge(&mut self, judged: &GatesJudged) {
+    pub(super) fn judge(&mut self, judged: &GatesEvaluated) {
         self.is_stale = judged.verdict != JointVerdict::Pass;
         self.is_proof = judged.is_proof();
         self.judged = Some(judged.clone());
@@ -101,7 +101,7 @@ impl Session {
                 self.outcome = None;
                 self.was_sent_back = true;
                 self.retries = if is_better { 1 } else { self.retries + 1 };
-                self.phase = match self.retries > self.plan.limits.hook_retries {
+                self.phase = match self.retries > self.plan.limits.gate_retries {
                     true => SessionPhase::AtRetryLimit,
                     false => SessionPhase::Ready,
                 };
@@ -150,7 +150,7 @@ impl Session {
         };
     }
 
-    pub(super) fn judge_submission(&mut self, judged: &SubmitJudged) {
+    pub(super) fn judge_submission(&mut self, judged: &SubmissionEvaluated) {
         self.phase = match &judged.verdict {
             SubmitVerdict::Pass { submission } => {
                 self.is_submission_proof = !judged.passed.is_empty();
@@ -181,9 +181,9 @@ impl Session {
     }
 
     /// Sends the agent back to fix the problem, up to the limit of remediations.
-    pub(super) fn send_back(&mut self, judged: &SubmitJudged) -> SessionPhase {
+    pub(super) fn send_back(&mut self, judged: &SubmissionEvaluated) -> SessionPhase {
         self.was_sent_back = true;
-        if self.remediations >= self.plan.limits.remediations {
+        if self.remediations >= self.plan.limits.max_remediations {
             let turns = self.remediations;
             let turns = counted(turns, "remediation turn", "remediation turns");
             return self.in_need(match (&judged.obstacle, &judged.hook) {
@@ -232,7 +232,7 @@ impl Session {
                 SessionPhase::Ending
             }
             LimitDecision::Abort => {
-                let retries = counted(self.plan.limits.hook_retries, "retry", "retries");
+                let retries = counted(self.plan.limits.gate_retries, "retry", "retries");
                 let failing: Vec<String> = self.failing.iter().flatten().cloned().collect();
                 let failing = named(&failing);
                 self.in_need(format!("gates still fail after {retries}{failing}"))

@@ -1,4 +1,4 @@
-//! Output that is huge, cut, mixed or no text at all.
+//! Output that is huge, truncated, mixed or not text.
 
 use std::time::Duration;
 
@@ -9,10 +9,10 @@ use proptest::prelude::*;
 use super::captured;
 
 const HUGE: usize = 10 * 1024 * 1024;
-/// Enough for a debug build on a busy machine, and far from what a quadratic loop takes.
+/// Enough for a debug build on a busy machine, and far less than a quadratic loop takes.
 const TIME_MAX: Duration = Duration::from_secs(4);
 
-/// Lines that mean something to some reader.
+/// Lines that have a meaning for one of the parsers.
 const LINES: [&str; 34] = [
     "",
     "x",
@@ -50,7 +50,7 @@ const LINES: [&str; 34] = [
     "\x1b[31mred\x1b[0m",
 ];
 
-/// The processor time of this thread: other processes do not count.
+/// Returns the processor time of this thread, which does not include other processes.
 fn cpu_time() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     Duration::try_from(time).unwrap()

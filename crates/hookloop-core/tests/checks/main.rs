@@ -1,4 +1,4 @@
-//! What real test runners print, as captured, and what is read from it.
+//! Captured output of real test runners, and the parsed results.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 mod anything;
@@ -10,7 +10,7 @@ use std::path::Path;
 use hookloop_core::checks::{self, Report};
 use hookloop_core::feedback::feedback;
 
-/// A runner's output, such as `cargo/some`.
+/// Returns the output of a runner, such as `cargo/some`.
 fn captured(name: &str) -> String {
     let outputs = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/checks/outputs");
     std::fs::read_to_string(outputs.join(format!("{name}.txt"))).unwrap()

@@ -1,4 +1,4 @@
-//! Each captured output, what fails in it, and why.
+//! Each captured output, with its failing tests and their causes.
 
 use super::{names, report};
 

@@ -26,7 +26,7 @@ fn ordinary_lists_are_accepted() {
     }
 }
 
-/// Programs that the commands may find; the others are not there.
+/// Programs that are available to the commands; others do not exist.
 const PROGRAMS: [&str; 20] = [
     "bash", "sh", "env", "nice", "nohup", "timeout", "xargs", "find", "cat", "tee", "sed", "awk",
     "grep", "sort", "diff", "date", "ls", "touch", "python3", "tail",

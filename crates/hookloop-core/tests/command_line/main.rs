@@ -1,4 +1,4 @@
-//! Commands of hooks as their authors and real shells see them.
+//! Commands of hooks as their authors write them and as real shells run them.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 mod accepted;

@@ -1,8 +1,8 @@
-//! Commands in which a value would be parsed again, or can't be quoted.
+//! Commands in which a value would be parsed again, or cannot be quoted.
 
 use hookloop_core::command_line::{CommandLine, CommandLineError};
 
-/// Checks that each command is refused, and for which reason.
+/// Checks that each command is refused for the given reason.
 fn check(reason: &str, commands: &[&str]) {
     for text in commands {
         assert_refused(reason, text, CommandLine::shell(text, &["x", "y"]));

@@ -1,4 +1,4 @@
-//! Values as real shells hand them on.
+//! Values as real shells pass them on.
 //!
 //! The full size: `HOOKLOOP_VALUES=1000000 cargo nextest run -p hookloop-core --test command_line`
 
@@ -14,16 +14,17 @@ use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use tempfile::TempDir;
 
-/// How many values there are in all, unless `HOOKLOOP_VALUES` says otherwise.
+/// Total number of values, unless `HOOKLOOP_VALUES` sets another.
 const VALUES: u32 = 30_000;
 
-/// Values that share a process.
+/// Variables of the values that share a process.
 const NAMES: [&str; 16] = [
     "v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7", "v8", "v9", "v10", "v11", "v12", "v13", "v14",
     "v15",
 ];
 
-/// A place as the author writes it, and what the shell makes of the text around it.
+/// A placeholder as the author writes it, and the text that the shell passes before and after the
+/// value.
 const PLACES: [(&str, &str, &str); 9] = [
     ("{{@}}", "", ""),
     ("\"{{@}}\"", "", ""),
@@ -91,7 +92,7 @@ fn values() -> u32 {
     std::env::var("HOOKLOOP_VALUES").map_or(VALUES, |text| text.parse().unwrap())
 }
 
-/// Runs `program` with the arguments of an invocation, and nothing else in its environment.
+/// Runs `program` with the arguments of an invocation and an otherwise empty environment.
 fn run(program: &str, invocation: &Invocation, dir: &Path) -> Output {
     let mut command = Command::new(program);
     command.env_clear().env("PATH", "/usr/bin:/bin").current_dir(dir);
@@ -146,11 +147,11 @@ fn a_child_sees_each_value_as_it_is() {
     outcome.unwrap();
 }
 
-/// Holds what a shell would change if it read it.
+/// Contains characters that a shell would change if it parsed them.
 const VALUE: &str = "<v *  ~ '\"\\ $(touch canary) `touch canary` {a,b} #>";
 
-/// Runs commands made of `pieces` that are accepted; `check` gets the number of places and the
-/// output. Returns how many ran.
+/// Runs the accepted commands made of `pieces`; `check` gets the number of placeholders and the
+/// output. Returns the number of commands that ran.
 fn run_mixed(pieces: &[&'static str], check: impl Fn(usize, &Output) -> Result<(), String>) -> u32 {
     let dir = TempDir::new().unwrap();
     let ran = Cell::new(0);
@@ -178,7 +179,7 @@ fn run_mixed(pieces: &[&'static str], check: impl Fn(usize, &Output) -> Result<(
     ran.get()
 }
 
-/// Pieces of text that change how what follows is read.
+/// Pieces of text that change the parsing of the following text.
 const QUOTES: [&str; 25] = [
     "{{v0}}",
     "{{v0}}",
@@ -211,9 +212,9 @@ const QUOTES: [&str; 25] = [
 fn however_quotes_are_mixed_an_accepted_value_arrives_whole() {
     let ran = run_mixed(&QUOTES, |places, output| {
         let found = String::from_utf8_lossy(&output.stdout).matches(VALUE).count();
-        // After a comment the next line is a command, which is not there.
+        // After a comment the next line is a command that does not exist.
         let is_comment = output.status.code() == Some(127);
-        // What the author left open inside backquotes, the shell refuses before it runs anything.
+        // The shell refuses an unclosed quote inside backquotes before it runs anything.
         let told = String::from_utf8_lossy(&output.stderr);
         let is_refused =
             ["Syntax error", "syntax error", "unexpected EOF"].iter().any(|e| told.contains(e));
@@ -226,7 +227,7 @@ fn however_quotes_are_mixed_an_accepted_value_arrives_whole() {
     assert!(ran > values() / 100, "only {ran} commands were accepted");
 }
 
-/// The same over several commands.
+/// Pieces that form several commands.
 const COMMANDS: [&str; 28] = [
     "{{v0}}",
     "{{v0}}",

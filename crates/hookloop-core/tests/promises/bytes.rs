@@ -1,4 +1,4 @@
-//! Messages whose bytes matter.
+//! Messages whose exact bytes matter.
 
 use hookloop_core::promise::{LINE_MAX, Promise};
 
@@ -81,7 +81,7 @@ pub(super) fn cases() -> impl Iterator<Item = Case> {
     plain.chain(long())
 }
 
-/// Lines that are longer than what is kept of one.
+/// Lines that are longer than the kept part of a line.
 fn long() -> Vec<Case> {
     let case = |about: &str, message: String, expected: &[Promise]| Case {
         about: about.to_owned(),
@@ -91,7 +91,7 @@ fn long() -> Vec<Case> {
     let long = "x".repeat(LINE_MAX + 10);
     let spaces = " ".repeat(LINE_MAX);
     let promise = "<promise>COMPLETE</promise>";
-    // One is left for a carriage return.
+    // One byte is reserved for a carriage return.
     let fit = " ".repeat(LINE_MAX - 1 - promise.len());
     vec![
         case("behind a long line", format!("{long}\n{promise}\n"), &[Promise::Complete]),

@@ -1,4 +1,4 @@
-//! Promises that end the last line behind other text, and tags that are no promise.
+//! Promises at the end of the last line after other text, and tags that are not promises.
 
 use hookloop_core::promise::NearMiss::{InText, Misspelt, OtherWord, Quoted, Split};
 use hookloop_core::promise::Promise::{Blocked, Complete, Escalate};

@@ -7,7 +7,7 @@ mod endings;
 use hookloop_core::promise::{MessagePromises, NEAR_MISSES_MAX, Promise, Scanner, promises};
 use proptest::prelude::*;
 
-/// `=== promises | what it is about`, then the message.
+/// `=== promises | description`, then the message.
 const MESSAGES: &str = include_str!("messages.txt");
 
 struct Case {
@@ -65,7 +65,7 @@ fn promises_with_windows_line_ends() {
     }
 }
 
-/// Cuts a message at random, differently for each seed.
+/// Splits a message at random, differently for each seed.
 fn cut(message: &[u8], seed: u64) -> Vec<&[u8]> {
     let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
     let mut chunks = Vec::new();
@@ -74,7 +74,7 @@ fn cut(message: &[u8], seed: u64) -> Vec<&[u8]> {
         state ^= state << 13;
         state ^= state >> 7;
         state ^= state << 17;
-        // Mostly short ones: that is where the cuts matter.
+        // Mostly short chunks, because their boundaries matter most.
         let longest = 1 << (state >> 8 & 7);
         let (chunk, after) = rest.split_at((state >> 32) as usize % longest % (rest.len() + 1));
         chunks.push(chunk);
@@ -105,7 +105,7 @@ fn promises_in_an_endless_line() {
     assert_eq!(scanner.finish(), [Promise::Blocked]);
 }
 
-/// Pieces that make up what the scanner knows.
+/// Returns a piece of text that the scanner recognizes.
 fn piece() -> impl Strategy<Value = Vec<u8>> {
     let known = [
         "<promise>COMPLETE</promise>",

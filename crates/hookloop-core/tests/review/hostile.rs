@@ -1,8 +1,8 @@
-//! Messages that look like verdicts and are none.
+//! Messages that look like verdicts and are not.
 
 use crate::{ID, approval, decision, fenced, rejection};
 
-/// What agents say instead of what they were asked for.
+/// Messages of agents that do not follow the requested format.
 const PROSE: [&str; 22] = [
     "",
     " \n\t",
@@ -28,7 +28,7 @@ const PROSE: [&str; 22] = [
     "```json\n```",
 ];
 
-/// In place of what, of an approval.
+/// Replacements in an approval: the old and the new text.
 const CHANGES: [(&str, &str); 34] = [
     // The verdict.
     ("\"approve\"", "\"Approve\""),
@@ -48,7 +48,7 @@ const CHANGES: [(&str, &str); 34] = [
     ("\"approve\"", "1"),
     ("\"verdict\"", "\"Verdict\""),
     ("\"verdict\"", "\"decision\""),
-    // Twice, also where it does not look like it.
+    // Duplicate keys, including escaped ones.
     ("\"verdict\":", "\"verdict\":\"reject\",\"verdict\":"),
     ("\"verdict\":", "\"\\u0076erdict\":\"reject\",\"verdict\":"),
     ("\"review\":", "\"review\":\"x\",\"review\":"),
@@ -60,7 +60,7 @@ const CHANGES: [(&str, &str); 34] = [
     (ID, ""),
     ("\"rv-5f1c9a\"", "null"),
     ("\"review\"", "\"id\""),
-    // The rest.
+    // Other fields.
     ("\"Fine.\"", "1"),
     ("\"Fine.\"", "\"Fine."),
     ("[]", "{}"),
@@ -70,7 +70,7 @@ const CHANGES: [(&str, &str); 34] = [
     ("{", "{\"confidence\":1,"),
 ];
 
-/// Findings that a rejection can't have alone.
+/// Findings that are invalid as the only ones of a rejection.
 const FINDINGS: [&str; 34] = [
     "[]",
     r#"[{"message":"m","severity":"blocker"}]"#,
@@ -108,7 +108,7 @@ const FINDINGS: [&str; 34] = [
     r#"[{"file":"a","message":"m","severity":"blocker"},]"#,
 ];
 
-/// Around a verdict: `%` is where it stands.
+/// Texts around a verdict, which replaces `%`.
 const AROUND: [&str; 26] = [
     "%%",
     "%\n%",
@@ -150,7 +150,7 @@ fn objects_that_are_not_quite_it() {
     let good = approval().to_string();
     for (from, to) in CHANGES {
         let changed = good.replacen(from, to, 1);
-        assert_ne!(changed, good, "{from} is not there");
+        assert_ne!(changed, good, "{from} does not occur");
         assert_eq!(decision(&changed), None, "{changed}");
         assert_eq!(decision(&format!("```json\n{changed}\n```")), None, "{changed}");
     }

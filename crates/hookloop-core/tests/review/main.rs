@@ -1,4 +1,4 @@
-//! Messages of gatekeepers: which are verdicts, and that nothing else ever is.
+//! Messages of gatekeepers: tests that verdicts, and only verdicts, are recognized.
 
 mod hostile;
 
@@ -99,7 +99,7 @@ fn the_schema_names_what_is_read() {
         names.sort();
         names
     };
-    // All that it names is taken, and all that it requires is needed.
+    // All fields of the schema are accepted, and all required ones are necessary.
     let names = |of: &Value| {
         let mut names: Vec<String> = of.as_object().unwrap().keys().cloned().collect();
         names.sort();
@@ -136,7 +136,7 @@ fn several_reviews_come_to_one() {
     ];
     for (verdicts, all, any) in rows {
         let mut verdicts = verdicts.to_vec();
-        // The order says nothing.
+        // The order has no effect.
         for _ in 0..verdicts.len().max(1) {
             assert_eq!(quorum(Quorum::All, &verdicts), *all, "{verdicts:?}");
             assert_eq!(quorum(Quorum::Any, &verdicts), *any, "{verdicts:?}");
@@ -159,7 +159,7 @@ fn message() -> impl Strategy<Value = (String, ReviewDecision)> {
     })
 }
 
-/// What reviewers write, in any order.
+/// Returns pieces of reviewers' texts in any order.
 fn prose() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         Just("approve"),
@@ -190,7 +190,7 @@ proptest! {
 
     #[test]
     fn prose_is_never_a_verdict(text in prose(), more in ".{0,80}") {
-        // There is no summary in any piece, so no order of them is a verdict.
+        // No piece contains a summary, so no order of them is a verdict.
         prop_assert_eq!(decision(&text), None);
         prop_assert_eq!(decision(&more), None);
     }

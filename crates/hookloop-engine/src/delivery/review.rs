@@ -11,7 +11,7 @@ use hookloop_agents::agent_chain::AgentChain;
 use hookloop_config::agents::AgentPermissions;
 use hookloop_config::agents::profile::AGENT_PROFILES;
 use hookloop_config::effective::GatekeeperRules;
-use hookloop_core::excerpt::LeftOut;
+use hookloop_core::excerpt::{LeftOut, demote_headings};
 use hookloop_core::hook::HookRegistry;
 use hookloop_core::inbox::one_line;
 use hookloop_core::review::{self, Quorum};
@@ -223,9 +223,12 @@ impl fmt::Display for ReviewPrompt<'_> {
         if !gatekeeper.prompt.trim().is_empty() {
             write!(f, "\n# Your focus\n\n{}\n", gatekeeper.prompt.trim())?;
         }
-        write!(f, "\n# Task {}\n\n", title(task))?;
+        write!(f, "\n# Task {}: {}\n\n", task.id, title(task))?;
         if !task.spec.description.trim().is_empty() {
-            writeln!(f, "{}", task.spec.description.trim())?;
+            writeln!(f, "{}\n", demote_headings(task.spec.description.trim()))?;
+        }
+        if !task.spec.deliverables.is_empty() {
+            writeln!(f, "Deliverables:")?;
         }
         for deliverable in &task.spec.deliverables {
             writeln!(f, "- {deliverable}")?;
@@ -258,6 +261,22 @@ impl fmt::Display for ReviewPrompt<'_> {
     }
 }
 
+/// Returns the limits of a review: those of the project, and the rest of the session's cost and tokens.
+fn review_limits(bench: DeliveryContext<'_>) -> SessionLimits {
+    let of_project = bench.project.rules().limits.session;
+    let mut limits = SessionLimits {
+        max_iterations: 1,
+        max_errors: 2,
+        max_duration_ms: REVIEW_MS,
+        ..of_project
+    };
+    if let Some(left) = bench.left {
+        limits.max_cost_micros = limits.max_cost_micros.min(left.cost_micros);
+        limits.max_tokens = limits.max_tokens.min(left.tokens);
+    }
+    limits.within(of_project)
+}
+
 /// Runs a review as a session of one turn, and returns the agent's final message.
 fn hold(
     place: &HookRunner,
@@ -270,15 +289,9 @@ fn hold(
     let why = |error: &dyn fmt::Display| format!("the review by {}: {error}", gatekeeper.name);
     let human = |error: &dyn fmt::Display| StepError::NeedsHuman { why: why(error) };
     let again = |error: &dyn fmt::Display| StepError::Retry { why: why(error) };
-    let of_project = project.rules().limits.session;
-    let mut limits =
-        SessionLimits { iterations: 1, errors: 2, duration_ms: REVIEW_MS, ..of_project };
-    if let Some(left) = bench.left {
-        limits.cost_micros = limits.cost_micros.min(left.cost_micros);
-        limits.tokens = limits.tokens.min(left.tokens);
-    }
-    if limits.cost_micros == 0 || limits.tokens == 0 {
-        return Err(human(&"nothing is left of the session's budget for it"));
+    let limits = review_limits(bench);
+    if limits.max_cost_micros == 0 || limits.max_tokens == 0 {
+        return Err(human(&"the session's limits of cost and tokens leave nothing for it"));
     }
     let wish = SessionRequest {
         name: Some(format!("review of {} by {}", task.id, gatekeeper.name)),
@@ -291,7 +304,7 @@ fn hold(
         permissions: Some(AgentPermissions::Read.name().to_owned()),
         stop_when: Some(vec![StopWhen::Turn]),
         at_retry_limit: None,
-        limits: limits.within(of_project),
+        limits,
         machine: machine(),
         no_changes_ok: false,
         worker: None,
@@ -314,7 +327,7 @@ fn hold(
         stop,
         drift: HookDrift::default(),
         active_ms: 0,
-        duration_ms: opened.plan.limits.duration_ms,
+        duration_ms: opened.plan.limits.max_duration_ms,
         rest: RestSwitch::default(),
     };
     let crew = AgentChain::new(project.rules(), &opened.plan);

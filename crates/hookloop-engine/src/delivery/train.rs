@@ -22,7 +22,7 @@ use hookloop_agents::clipped;
 use hookloop_core::claim::Fence;
 use hookloop_core::command::Command;
 use hookloop_core::delivery::{
-    Delivery, DeliveryFact, MergeHeld, QueuePlace, Submission, TaskMerged, TaskReturned,
+    Delivery, DeliveryFact, MergeBlocked, QueuePlace, Submission, TaskMerged, TaskReturned,
 };
 use hookloop_core::event::EventBody;
 use hookloop_core::failure_fingerprint::failure_fingerprint;
@@ -487,11 +487,11 @@ impl<'t> MergeTrain<'t> {
             let why = format!("`{by}` fails in the same way after a remediation turn: {reason}");
             return self.block(car, why);
         }
-        if turns >= limits.remediations {
+        if turns >= limits.max_remediations {
             let turns = counted(turns, "remediation turn", "remediation turns");
             return self.block(car, format!("`{by}` still fails after {turns}: {reason}"));
         }
-        if returns >= limits.continuations {
+        if returns >= limits.max_continuations {
             return self.block(car, format!("it went back {returns} times; now {by}: {reason}"));
         }
         let (head, by) = (car.head.to_string(), by.to_owned());
@@ -519,7 +519,8 @@ impl<'t> MergeTrain<'t> {
         if car.delivery.held == reason {
             return Ok(());
         }
-        match self.record(car, DeliveryFact::Held(MergeHeld { head: car.head.to_string(), reason }))
+        match self
+            .record(car, DeliveryFact::Held(MergeBlocked { head: car.head.to_string(), reason }))
         {
             // The task is no longer submitted, so nothing needs recording.
             Err(TrainError::Engine(EngineError::Refused(_))) => Ok(()),

@@ -48,12 +48,14 @@ impl From<EngineError> for DeskError {
 impl From<Refusal> for DeskError {
     fn from(refusal: Refusal) -> DeskError {
         let (code, next) = match &refusal {
-            Refusal::NoSuchTask(_) => ("no_such_task", "call task_list to see which there are"),
-            Refusal::Claimed { .. } => ("claimed", "leave it to whoever holds it"),
-            Refusal::StaleClaim { .. } => ("stale_claim", "stop working on it: others have it"),
+            Refusal::NoSuchTask(_) => ("no_such_task", "call task_list to see the tasks"),
+            Refusal::Claimed { .. } => ("claimed", "leave the task to its holder"),
+            Refusal::StaleClaim { .. } => {
+                ("stale_claim", "stop working on the task: another agent claimed it")
+            }
             Refusal::TooLong { .. } | Refusal::TooMany { .. } => ("too_much", "send less"),
-            Refusal::OpenDependencies { .. } => ("not_ready", "complete what it waits for first"),
-            _ => ("refused", "call task_get to see how the task stands"),
+            Refusal::OpenDependencies { .. } => ("not_ready", "complete its dependencies first"),
+            _ => ("refused", "call task_get to see the state of the task"),
         };
         refused(code, refusal.to_string(), next)
     }
@@ -70,9 +72,11 @@ impl From<StartError> for DeskError {
             ),
             StartError::WeakenedGates(_) => (
                 "untrusted",
-                "tell your user that the gates of this project are not those that they agreed to",
+                "tell your user that the gates of this project changed since they were trusted",
             ),
-            StartError::Running(_) => ("busy", "another program is at it: try again later"),
+            StartError::Running(_) => {
+                ("busy", "another process runs this session: try again later")
+            }
             _ => ("refused", "call iteration_start"),
         };
         refused(code, message, next)

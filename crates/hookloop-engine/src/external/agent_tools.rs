@@ -18,8 +18,8 @@ use hookloop_core::refusal::Refusal;
 use hookloop_core::remark::{StopHook, TaskCheckpointed, TaskNoted, TaskRemark};
 use hookloop_core::session::plan::GUEST;
 use hookloop_core::session::{
-    PipedOutput, Receipt, SessionLimits, SessionOutcome, SessionPhase, SessionWork, StopWhen,
-    TaskTaken, TurnKind,
+    PipedOutput, Receipt, SessionLimits, SessionOutcome, SessionPhase, SessionTaskClaimed,
+    SessionWork, StopWhen, TurnKind,
 };
 use hookloop_core::task::{Task, TaskObstacle, TaskOutcome, TaskSpec, TaskState};
 use hookloop_store::view::{SessionRow, TaskAnnotation, TaskFilter};
@@ -182,8 +182,14 @@ impl AgentTools {
             stop_when: stop_conditions(&rules.session.stop_when),
             promises: wish.promises.clone(),
             limits: SessionLimits {
-                iterations: wish.max_iterations.unwrap_or(own.iterations).min(own.iterations),
-                no_progress: wish.circuit_breaker.unwrap_or(own.no_progress).min(own.no_progress),
+                max_iterations: wish
+                    .max_iterations
+                    .unwrap_or(own.max_iterations)
+                    .min(own.max_iterations),
+                max_no_progress: wish
+                    .circuit_breaker
+                    .unwrap_or(own.max_no_progress)
+                    .min(own.max_no_progress),
                 ..own
             },
         };
@@ -263,7 +269,7 @@ impl AgentTools {
                     true => "nothing has proven this iteration yet".to_owned(),
                     false => format!("gates do not pass:\n\n{}", said.join("\n\n")),
                 };
-                let next = "mend it, then call iteration_validate with an output that ends in the line <promise>COMPLETE</promise>";
+                let next = "fix it, then call iteration_validate with an output that ends in the line <promise>COMPLETE</promise>";
                 refused("not_proven", message, next)
             }
         })
@@ -559,11 +565,11 @@ impl AgentTools {
 
     /// Sends heartbeats for the task that a session has claimed, and stops those of a released
     /// task.
-    fn show_life(&self, id: &SessionId, held: Option<TaskTaken>) {
+    fn show_life(&self, id: &SessionId, held: Option<SessionTaskClaimed>) {
         let mut beats = lock(&self.beats);
         match held {
             None => drop(beats.remove(id)),
-            Some(TaskTaken { task, epoch, .. }) => {
+            Some(SessionTaskClaimed { task, epoch, .. }) => {
                 let beat =
                     || Heartbeater::start(&self.project, &task, (epoch, LEASE), self.patience);
                 match self.patience {

@@ -45,8 +45,8 @@ impl AgentTools {
             true => Ok(Some(bound.clone())),
             false => Err(refused(
                 "not_allowed",
-                format!("task `{task}` is not the one that you were started for"),
-                "leave it to whoever takes it; you can leave a note",
+                format!("task `{task}` is not the task of your session"),
+                "leave the task to other agents; you can add a note",
             )),
         }
     }
@@ -67,12 +67,12 @@ impl AgentTools {
     fn turn_of(&self, bound: &BoundSession) -> Result<SessionJournal<'_>, DeskError> {
         let over = |why: &str| {
             let message = format!("session {} {why}", bound.session);
-            refused("stale_claim", message, "stop: what you do is not wanted any more")
+            refused("stale_claim", message, "stop: your session is over")
         };
         let journal = SessionJournal::open(self.project(), &bound.session)?;
         let journal = journal.ok_or_else(|| over("is not known here"))?;
         match journal.session.phase {
-            _ if journal.session.run != bound.run => Err(over("was taken on by another program")),
+            _ if journal.session.run != bound.run => Err(over("was resumed by another process")),
             SessionPhase::Turn(_) => Ok(journal),
             _ => Err(over("is not in the turn that you were started for")),
         }
@@ -94,7 +94,7 @@ impl AgentTools {
                 return Err(refused("not_allowed", message, "answer, and end your turn"));
             }
             let claimed = CompletionClaimed { claim: promise, reason: reason.clone() };
-            journal.note(EventBody::TurnClaimed(claimed));
+            journal.note(EventBody::CompletionClaimed(claimed));
             journal.commit()?;
         }
         let Session { task, iteration, .. } = journal.session;
@@ -125,9 +125,9 @@ impl AgentTools {
             id: bound.session.clone(),
             task,
             number: session.iteration,
-            max_iterations: limits.iterations,
+            max_iterations: limits.max_iterations,
             promises: vec![Promise::Complete, Promise::Blocked, Promise::Escalate],
-            circuit_breaker: limits.no_progress,
+            circuit_breaker: limits.max_no_progress,
             started_at: now(),
             prompt: None,
         })

@@ -126,7 +126,7 @@ impl ExternalSession {
             stop: stop.clone(),
             drift: HookDrift::of_scripts(runner, self.opened.frozen.as_deref()),
             active_ms: self.opened.active_ms,
-            duration_ms: self.opened.plan.limits.duration_ms,
+            duration_ms: self.opened.plan.limits.max_duration_ms,
             rest: RestSwitch::default(),
         };
         let crew = AgentChain::nobody(project.rules(), &self.opened.plan);

@@ -10,7 +10,7 @@ use hookloop_core::promise::Promise;
 use hookloop_core::session::facts::{Receipt, TaskExit};
 use hookloop_core::session::stop::{self, ClaimJudge, ValidationResult};
 use hookloop_core::session::{
-    NextStep, SessionOutcome, SessionPhase, SessionWork, StopDecided, StopDecision, StopWhen,
+    NextStep, SessionOutcome, SessionPhase, SessionWork, StopDecision, StopEvaluated, StopWhen,
     TurnKind, next_step,
 };
 use serde_json::json;
@@ -153,7 +153,7 @@ pub(super) fn evaluated(
     let to_mend = (action == StopDecision::Continue && !failing.is_empty())
         .then(|| format!("make these rules pass: {}", failing.join(", ")));
     let decided =
-        StopDecided { decision: action, reason, by, failing: None, contradicting: Vec::new() };
+        StopEvaluated { decision: action, reason, by, failing: None, contradicting: Vec::new() };
     Ok(StopEvaluation { next_prompt: next_prompt.or(to_mend), ..decision(session, decided) })
 }
 
@@ -162,7 +162,7 @@ pub(super) fn unregistered(session: &PerformedStep<'_>) -> StopEvaluation {
     let (reason, by) = ("No hooks registered for this task".to_owned(), NOBODY.to_owned());
     decision(
         session,
-        StopDecided {
+        StopEvaluated {
             decision: StopDecision::Continue,
             reason,
             by,
@@ -172,8 +172,8 @@ pub(super) fn unregistered(session: &PerformedStep<'_>) -> StopEvaluation {
     )
 }
 
-fn decision(session: &PerformedStep<'_>, decided: StopDecided) -> StopEvaluation {
-    let StopDecided { decision: action, reason, by: hook, .. } = decided;
+fn decision(session: &PerformedStep<'_>, decided: StopEvaluated) -> StopEvaluation {
+    let StopEvaluated { decision: action, reason, by: hook, .. } = decided;
     let error = reason.strip_prefix(stop::EVALUATION_FAILED).map(|error| json!(error));
     let metadata = error.map(|error| ("error".to_owned(), error)).into_iter().collect();
     StopEvaluation {
@@ -281,12 +281,12 @@ pub(super) fn iteration(
         id: session.journal.id.clone(),
         task: session.task.as_ref().map(|task| task.id.clone()),
         number: state.iteration,
-        max_iterations: state.plan.limits.iterations,
+        max_iterations: state.plan.limits.max_iterations,
         promises: [Promise::Complete, Promise::Blocked, Promise::Escalate]
             .into_iter()
             .filter(|promise| state.plan.ends_with(*promise))
             .collect(),
-        circuit_breaker: state.plan.limits.no_progress,
+        circuit_breaker: state.plan.limits.max_no_progress,
         started_at: now(),
         prompt: joined(told.into_iter().chain(session.bound())),
     })

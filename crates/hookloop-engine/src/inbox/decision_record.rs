@@ -13,7 +13,7 @@ use hookloop_core::inbox::{Problem, ProblemKind, ProblemSubject};
 use hookloop_core::options::Length;
 use hookloop_core::session::plan::{CompactCount, Dollars};
 use hookloop_core::session::{
-    GatesJudged, PipedOutput, PromptChannel, Receipt, Session, SessionLimit, SessionOutcome,
+    GatesEvaluated, PipedOutput, PromptChannel, Receipt, Session, SessionLimit, SessionOutcome,
     StopDecision, TurnEnded, TurnKind, stop,
 };
 use hookloop_store::log::StoredEvent;
@@ -67,7 +67,9 @@ pub struct LimitUse {
 pub struct WorkDifference {
     /// The files that the agent's turns changed, at most [`NAMED_MAX`].
     pub files: Vec<String>,
-    pub more_files: usize,
+    pub truncated: bool,
+    /// Number of files that `files` does not name.
+    pub omitted: usize,
     pub command: String,
 }
 
@@ -106,7 +108,7 @@ pub(crate) fn read(project: &Project, problem: &Problem) -> Result<DecisionRecor
     let id = match &problem.key.about {
         ProblemSubject::Task(_) => SessionId::of_actor(&problem.by),
         ProblemSubject::Session(id) => Some(id.clone()),
-        ProblemSubject::Purse => None,
+        ProblemSubject::Budget => None,
     };
     let Some(id) = id else { return Ok(DecisionRecord::default()) };
     let history = project.log().history(&Subject::Session(id.clone()), EVENTS_MAX)?;
@@ -135,15 +137,15 @@ impl<'e> SessionMoment<'e> {
         let before = &history[..end];
         let wanted = match &problem.key.about {
             ProblemSubject::Task(id) => Some(id),
-            ProblemSubject::Session(_) | ProblemSubject::Purse => None,
+            ProblemSubject::Session(_) | ProblemSubject::Budget => None,
         };
         let is_taken = |stored: &StoredEvent| match &stored.event.body {
-            EventBody::TaskTaken(taken) => wanted.is_none_or(|id| taken.task == *id),
+            EventBody::SessionTaskClaimed(taken) => wanted.is_none_or(|id| taken.task == *id),
             _ => false,
         };
         let start = before.iter().rposition(is_taken);
         let task = start.and_then(|start| match &before[start].event.body {
-            EventBody::TaskTaken(taken) => Some(taken.task.clone()),
+            EventBody::SessionTaskClaimed(taken) => Some(taken.task.clone()),
             _ => None,
         });
         SessionMoment { before, of_task: &before[start.unwrap_or(0)..], task }
@@ -176,12 +178,12 @@ impl<'e> SessionMoment<'e> {
         let message = last.map(|last| without_promises(&last.message));
         let message = message.filter(|message| !message.is_empty());
         let asked = self.since_turn().any(|body| match body {
-            EventBody::StopDecided(decided) => decided.decision == StopDecision::Escalate,
+            EventBody::StopEvaluated(decided) => decided.decision == StopDecision::Escalate,
             _ => false,
         });
         let question = stop::question_in(&problem.reason).trim();
-        let question =
-            Some(question.to_owned()).filter(|_| asked && problem.kind != ProblemKind::MergeHeld);
+        let question = Some(question.to_owned())
+            .filter(|_| asked && problem.kind != ProblemKind::MergeBlocked);
         let iteration = self.bodies().rev().find_map(|body| match body {
             EventBody::IterationStarted(started) => Some(started.number),
             _ => None,
@@ -219,7 +221,7 @@ impl<'e> SessionMoment<'e> {
     fn receipts(&self) -> Vec<GateReceipt> {
         let mut found: Vec<&Receipt> = Vec::new();
         for body in self.since_turn() {
-            let EventBody::ReceiptMade(receipt) = body else { continue };
+            let EventBody::ReceiptRecorded(receipt) = body else { continue };
             found.retain(|known| (&known.gate, &known.point) != (&receipt.gate, &receipt.point));
             found.push(receipt);
         }
@@ -238,56 +240,56 @@ impl<'e> SessionMoment<'e> {
         let use_of =
             |limit, used: String, of: String, reached| LimitUse { limit, used, of, reached };
         let sent_back = self.bodies().filter_map(|body| match body {
-            EventBody::GatesJudged(judged) => Some(judged),
+            EventBody::GatesEvaluated(judged) => Some(judged),
             _ => None,
         });
-        let has_failed = |judged: &GatesJudged| !judged.failing.is_empty();
+        let has_failed = |judged: &GatesEvaluated| !judged.failing.is_empty();
         let mut sent_back = sent_back;
         let is_judged = sent_back.next_back().is_some_and(has_failed);
-        let retries = session.retries.min(limits.hook_retries);
-        let is_at_retries = is_judged && session.retries > limits.hook_retries;
+        let retries = session.retries.min(limits.gate_retries);
+        let is_at_retries = is_judged && session.retries > limits.gate_retries;
         let stalled = session.progress.stalled;
         vec![
             use_of(
                 "iterations",
                 session.iteration.to_string(),
-                limits.iterations.to_string(),
+                limits.max_iterations.to_string(),
                 reached == Some(SessionLimit::Iterations),
             ),
             use_of(
                 "gate retries",
                 retries.to_string(),
-                limits.hook_retries.to_string(),
+                limits.gate_retries.to_string(),
                 is_at_retries,
             ),
             use_of(
                 "iterations without progress",
                 stalled.to_string(),
-                limits.no_progress.to_string(),
-                stalled >= limits.no_progress,
+                limits.max_no_progress.to_string(),
+                stalled >= limits.max_no_progress,
             ),
             use_of(
                 "failed turns in a row",
                 session.errors.to_string(),
-                limits.errors.to_string(),
+                limits.max_errors.to_string(),
                 reached == Some(SessionLimit::Errors),
             ),
             use_of(
                 "time",
                 Length { ms: session.active_ms / 1_000 * 1_000 }.to_string(),
-                Length { ms: limits.duration_ms }.to_string(),
+                Length { ms: limits.max_duration_ms }.to_string(),
                 reached == Some(SessionLimit::Duration),
             ),
             use_of(
                 "tokens",
                 CompactCount(session.usage.tokens()).to_string(),
-                CompactCount(limits.tokens).to_string(),
+                CompactCount(limits.max_tokens).to_string(),
                 reached == Some(SessionLimit::Tokens),
             ),
             use_of(
                 "cost",
                 session.cost().to_string(),
-                Dollars(limits.cost_micros).to_string(),
+                Dollars(limits.max_cost_micros).to_string(),
                 reached == Some(SessionLimit::Cost),
             ),
         ]
@@ -306,7 +308,7 @@ impl<'e> SessionMoment<'e> {
         if files.is_empty() {
             return None;
         }
-        let more_files = files.len().saturating_sub(NAMED_MAX);
+        let omitted = files.len().saturating_sub(NAMED_MAX);
         files.truncate(NAMED_MAX);
         let head = session.start.as_ref().and_then(|start| start.head.as_deref());
         let since =
@@ -324,7 +326,7 @@ impl<'e> SessionMoment<'e> {
             "{git} diff{since}; {git} ls-files -z --others --exclude-standard | \
              xargs -0 -r -n 1 {git} diff --no-index /dev/null"
         );
-        Some(WorkDifference { files, more_files, command })
+        Some(WorkDifference { files, truncated: omitted > 0, omitted, command })
     }
 }
 
@@ -365,7 +367,7 @@ impl DecisionRecord {
         lines.extend(self.failed_gates.iter().map(FailedGate::line));
         lines.extend(self.receipts.iter().map(GateReceipt::line));
         if let Some(difference) = &self.difference {
-            let more = match difference.more_files {
+            let more = match difference.omitted {
                 0 => String::new(),
                 more => format!(" and {more} more"),
             };
@@ -457,7 +459,7 @@ pub fn flag_of(limit: SessionLimit) -> Option<&'static str> {
         SessionLimit::Duration => Some("--max-duration +1h"),
         SessionLimit::Tokens => Some("--max-tokens +5000000"),
         SessionLimit::Cost => Some("--max-cost +5"),
-        SessionLimit::Errors | SessionLimit::Purse => None,
+        SessionLimit::Errors | SessionLimit::Budget => None,
     }
 }
 

@@ -182,7 +182,7 @@ fn with_cost(used: Usage, price: Option<TokenPrice>) -> Usage {
 /// The reserved amount limits it further.
 fn budget(turn: &DueTurn<'_>) -> u64 {
     let Session { plan, usage, .. } = turn.session;
-    let left = plan.limits.cost_micros.saturating_sub(usage.cost_micros);
+    let left = plan.limits.max_cost_micros.saturating_sub(usage.cost_micros);
     let reserved = turn.allowance.and_then(|allowance| allowance.cost_micros());
     reserved.map_or(left, |reserved| left.min(reserved))
 }

@@ -4,10 +4,10 @@ use std::cell::Cell;
 
 use hookloop_config::clock::now;
 use hookloop_config::ids::fresh_id;
-use hookloop_core::event::{EventBody, TurnReserved};
+use hookloop_core::event::{BudgetReserved, EventBody};
 use hookloop_core::id::{SessionId, Subject};
-use hookloop_core::purse::{Amount, Purse, ReservationAnswer, Shortage};
 use hookloop_core::session::Usage;
+use hookloop_core::shared_budget::{Amount, ReservationAnswer, SharedBudget, Shortage};
 use hookloop_core::time::Day;
 
 use crate::batch::{Batch, EventOrigin};
@@ -23,20 +23,20 @@ const SMALL_STEP: u64 = 4;
 ///
 /// The version of the budget's subject orders concurrent reservations. So each reservation has seen
 /// all earlier ones.
-pub(super) fn set_aside(
+pub(super) fn reserve_in_batch(
     work: &mut Batch<'_, '_, '_>,
     origin: EventOrigin,
-    purse: &Purse,
+    budget: &SharedBudget,
     session: &SessionId,
     wish: Amount,
 ) -> Result<ReservationAnswer, EngineError> {
-    if purse.is_none() {
+    if budget.is_none() {
         return Ok(ReservationAnswer::Granted);
     }
-    let answer = purse.reserve(&work.unit.view()?.purse(today())?, wish);
+    let answer = budget.reserve(&work.unit.view()?.budget_standing(today())?, wish);
     if answer == ReservationAnswer::Granted {
-        let reserved = TurnReserved { session: session.clone(), amount: wish };
-        work.stage_quietly(origin, Subject::Purse, EventBody::TurnReserved(reserved))?;
+        let reserved = BudgetReserved { session: session.clone(), amount: wish };
+        work.stage_quietly(origin, Subject::Budget, EventBody::BudgetReserved(reserved))?;
     }
     Ok(answer)
 }
@@ -50,7 +50,7 @@ pub(super) fn today() -> Day {
 pub struct TurnAllowance<'a> {
     project: &'a Project,
     session: &'a SessionId,
-    of_fleet: Purse,
+    of_fleet: SharedBudget,
     reserved: Cell<Amount>,
     /// The amount that the session may use by its own limits.
     left: Amount,
@@ -70,8 +70,8 @@ impl<'a> TurnAllowance<'a> {
     ) -> Result<Option<TurnAllowance<'a>>, EngineError> {
         let (told, step, shortage) = (Cell::default(), Cell::default(), Cell::default());
         let reserved = Cell::new(reserved);
-        let of_fleet = project.purse_of_fleet()?;
-        let is_bound = !project.rules.limits.purse.is_none() || !of_fleet.is_none();
+        let of_fleet = project.budget_of_fleet()?;
+        let is_bound = !project.rules.limits.budget.is_none() || !of_fleet.is_none();
         let allowance =
             TurnAllowance { project, session, of_fleet, reserved, left, told, step, shortage };
         Ok(is_bound.then_some(allowance))
@@ -79,22 +79,22 @@ impl<'a> TurnAllowance<'a> {
 
     /// Whether the reservation covers the need in every budget that applies.
     fn covers(&self, reserved: Amount, needed: Amount) -> bool {
-        self.project.rules.limits.purse.covers(reserved, needed)
+        self.project.rules.limits.budget.covers(reserved, needed)
             && self.of_fleet.covers(reserved, needed)
     }
 
     /// Extends the reservation, in the fleet ledger and in the project.
     fn raise(&self, had: Amount, more: Amount) -> Result<Option<ReservationAnswer>, EngineError> {
-        let (project, purse) = (self.project, &self.project.rules.limits.purse);
+        let (project, budget) = (self.project, &self.project.rules.limits.budget);
         let of_fleet = match &project.books {
-            Some(books) => books.set_aside(project, self.session, had.plus(more))?,
+            Some(books) => books.reserve(project, self.session, had.plus(more))?,
             None => Some(ReservationAnswer::Granted),
         };
         match of_fleet {
-            Some(ReservationAnswer::Granted) if purse.is_none() => {
+            Some(ReservationAnswer::Granted) if budget.is_none() => {
                 Ok(Some(ReservationAnswer::Granted))
             }
-            Some(ReservationAnswer::Granted) => project.reserve(purse, self.session, had, more),
+            Some(ReservationAnswer::Granted) => project.reserve(budget, self.session, had, more),
             answer => Ok(answer),
         }
     }
@@ -111,7 +111,7 @@ impl<'a> TurnAllowance<'a> {
     ///
     /// If the agent reports often enough, the reservation is extended before the amount is used.
     pub fn heard(&self, used: Usage) -> bool {
-        let purse = &self.project.rules.limits.purse;
+        let budget = &self.project.rules.limits.budget;
         let (used, reserved) = (Amount::from(used), self.reserved.get());
         let step = self.step.get().max(used.minus(self.told.get()));
         self.told.set(used);
@@ -127,9 +127,9 @@ impl<'a> TurnAllowance<'a> {
         // Extend each lacking amount by a turn's reservation, but not beyond the session's limits.
         let lacking = needed.minus(reserved);
         let left = self.left.minus(reserved);
-        let again = match purse.is_none() {
+        let again = match budget.is_none() {
             true => self.of_fleet.wish(left),
-            false => purse.wish(left),
+            false => budget.wish(left),
         };
         let more = |lacking: u64, again: u64| if lacking > 0 { lacking.max(again) } else { 0 };
         let more = Amount {
@@ -163,8 +163,8 @@ impl<'a> TurnAllowance<'a> {
 
 impl Project {
     /// Returns the shared budget of the fleet. It is empty if the project is in no fleet.
-    pub(super) fn purse_of_fleet(&self) -> Result<Purse, EngineError> {
-        self.books.as_ref().map_or(Ok(Purse::default()), |books| books.budget())
+    pub(super) fn budget_of_fleet(&self) -> Result<SharedBudget, EngineError> {
+        self.books.as_ref().map_or(Ok(SharedBudget::default()), |books| books.budget())
     }
 
     /// Extends the reservation `had` of a running turn, if the budget has room.
@@ -173,7 +173,7 @@ impl Project {
     /// the session.
     fn reserve(
         &self,
-        purse: &Purse,
+        budget: &SharedBudget,
         session: &SessionId,
         had: Amount,
         wish: Amount,
@@ -186,7 +186,7 @@ impl Project {
                 return Ok(None);
             }
             let origin = EventOrigin::command(id, self.actor());
-            set_aside(&mut work, origin, purse, session, wish).map(Some)
+            reserve_in_batch(&mut work, origin, budget, session, wish).map(Some)
         })
     }
 }

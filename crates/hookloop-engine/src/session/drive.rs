@@ -6,13 +6,13 @@ use hookloop_core::event::{EventBody, NoData};
 use hookloop_core::hook::HookRegistry;
 use hookloop_core::id::SessionId;
 use hookloop_core::point::Point;
-use hookloop_core::purse::Amount;
-use hookloop_core::session::facts::{PointPassed, RetryLimitAnswered, RetryLimitAsked};
+use hookloop_core::session::facts::{DecisionMade, DecisionRequested, HookPointCompleted};
 use hookloop_core::session::stop::ValidationResult;
 use hookloop_core::session::{
     AtRetryLimit, LimitDecision, NextStep, Session, SessionEnded, SessionOutcome, SessionPhase,
     next_step,
 };
+use hookloop_core::shared_budget::Amount;
 use hookloop_core::task::Task;
 use hookloop_hooks::hook_context::DeliveryFacts;
 use hookloop_store::log::StoredEvent;
@@ -209,7 +209,7 @@ impl<'p, W: SessionWorld> SessionDriver<'p, W> {
     /// then.
     pub(super) fn is_stopping(&self) -> bool {
         self.world.is_cancelled()
-            || self.active_ms() >= self.journal.session.plan.limits.duration_ms
+            || self.active_ms() >= self.journal.session.plan.limits.max_duration_ms
     }
 
     fn heed_user(&mut self) {
@@ -263,7 +263,9 @@ impl<'p, W: SessionWorld> SessionDriver<'p, W> {
             Point::AfterSubmit => self.run_after_submit()?,
             point => drop(self.run_point(point)?),
         }
-        self.journal.note(EventBody::PointPassed(PointPassed { point: point.name().to_owned() }));
+        self.journal.note(EventBody::HookPointCompleted(HookPointCompleted {
+            point: point.name().to_owned(),
+        }));
         Ok(())
     }
 
@@ -285,8 +287,8 @@ impl<'p, W: SessionWorld> SessionDriver<'p, W> {
         if self.world.can_ask() {
             let Session { failing, plan, .. } = &self.journal.session;
             let failing = failing.iter().flatten().cloned().collect();
-            let asked = RetryLimitAsked { retries: plan.limits.hook_retries, failing };
-            self.journal.note(EventBody::RetryLimitAsked(asked));
+            let asked = DecisionRequested { retries: plan.limits.gate_retries, failing };
+            self.journal.note(EventBody::DecisionRequested(asked));
         }
         self.commit()?;
         let (world, journal) = (&mut self.world, &mut self.journal);
@@ -313,7 +315,7 @@ impl<'p, W: SessionWorld> SessionDriver<'p, W> {
             (None, AtRetryLimit::NeedsHuman) => (LimitDecision::Abort, "at_retry_limit"),
         };
         let by = by.to_owned();
-        self.journal.note(EventBody::RetryLimitAnswered(RetryLimitAnswered { answer, by }));
+        self.journal.note(EventBody::DecisionMade(DecisionMade { answer, by }));
         Ok(())
     }
 }

@@ -1,6 +1,6 @@
 //! Changes of files, compared with those that a session started with.
 
-use hookloop_core::event::{EventBody, FilesSeen};
+use hookloop_core::event::{EventBody, WorktreeSnapshotted};
 use hookloop_core::point::Point;
 use hookloop_core::session::facts::EmptyDifferenceFound;
 
@@ -11,8 +11,8 @@ use super::world::SessionWorld;
 impl<W: SessionWorld> SessionDriver<'_, W> {
     /// Records the current files, which may differ from those that the last turn left.
     pub(crate) fn see_files(&mut self) {
-        if let Some(seen) = self.files_seen(false) {
-            self.journal.note(EventBody::FilesSeen(seen));
+        if let Some(seen) = self.worktree_snapshotted(false) {
+            self.journal.note(EventBody::WorktreeSnapshotted(seen));
         }
     }
 
@@ -24,9 +24,9 @@ impl<W: SessionWorld> SessionDriver<'_, W> {
         if self.journal.session.plan.has_guest() {
             return;
         }
-        let seen = self.files_seen(true);
+        let seen = self.worktree_snapshotted(true);
         if let Some(seen) = seen.filter(|seen| self.journal.session.is_news(seen)) {
-            self.journal.note(EventBody::FilesSeen(seen));
+            self.journal.note(EventBody::WorktreeSnapshotted(seen));
         }
     }
 
@@ -40,9 +40,9 @@ impl<W: SessionWorld> SessionDriver<'_, W> {
         }
     }
 
-    fn files_seen(&mut self, after_hooks: bool) -> Option<FilesSeen> {
+    fn worktree_snapshotted(&mut self, after_hooks: bool) -> Option<WorktreeSnapshotted> {
         let files = self.world.look_at_files()?.digest;
-        Some(FilesSeen { files, head: self.compared_head(), after_hooks })
+        Some(WorktreeSnapshotted { files, head: self.compared_head(), after_hooks })
     }
 
     /// Returns the commit that is checked out, if a commit counts as a change.

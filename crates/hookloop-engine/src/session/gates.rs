@@ -16,8 +16,8 @@ use hookloop_core::promise::{self, NearMiss, Promise};
 use hookloop_core::session::facts::UnclaimedWorkChecked;
 use hookloop_core::session::stop::{self, ClaimJudge, StopCondition, ValidationResult};
 use hookloop_core::session::{
-    GatesJudged, JointVerdict, PipedOutput, PromptChannel, Receipt, SessionOutcome, StopDecided,
-    StopDecision, StopWhen,
+    GatesEvaluated, JointVerdict, PipedOutput, PromptChannel, Receipt, SessionOutcome,
+    StopDecision, StopEvaluated, StopWhen,
 };
 use hookloop_git::files::FilesLook;
 use hookloop_hooks::hook_run::{HookRun, PIPED_MAX, piped};
@@ -110,8 +110,8 @@ impl<W: SessionWorld> SessionDriver<'_, W> {
         let (decision, reason) = (said.decision, clipped(&said.reason, REASON_MAX));
         let contradicting =
             if stop::contradiction(&promises).is_some() { promises } else { Vec::new() };
-        let decided = StopDecided { decision, reason, by, failing, contradicting };
-        self.journal.note(EventBody::StopDecided(decided));
+        let decided = StopEvaluated { decision, reason, by, failing, contradicting };
+        self.journal.note(EventBody::StopEvaluated(decided));
         Ok(())
     }
 
@@ -280,7 +280,7 @@ impl<W: SessionWorld> SessionDriver<'_, W> {
         self.note_executed(&proof.runs);
         let judged = self.judge(&all, proof, &able);
         let has_passed = judged.verdict == JointVerdict::Pass;
-        self.journal.note(EventBody::GatesJudged(judged));
+        self.journal.note(EventBody::GatesEvaluated(judged));
         // Submitted work is compared with its base at the submission.
         let session = &self.journal.session;
         let is_compared = has_passed
@@ -371,7 +371,7 @@ impl<W: SessionWorld> SessionDriver<'_, W> {
         gates: &[Hook],
         proof: GateResults,
         able: &BTreeSet<String>,
-    ) -> GatesJudged {
+    ) -> GatesEvaluated {
         let judged = verdict(gates, &proof.runs);
         let blocked = with_result(GateResult::Blocked, &judged, &proof.runs);
         let mut failing = self.tell_blocked(&Point::Stop, &blocked, proof.runs.len());
@@ -395,7 +395,7 @@ impl<W: SessionWorld> SessionDriver<'_, W> {
             names.truncate(GATES_NAMED_MAX);
             names
         };
-        GatesJudged {
+        GatesEvaluated {
             passed: named(GateResult::Passed),
             skipped: named(GateResult::Skipped),
             failed: named(GateResult::Failed),
@@ -510,10 +510,10 @@ impl<W: SessionWorld> SessionDriver<'_, W> {
     ) {
         let ran = run.ran.as_ref();
         let output = [run.stdout.as_bytes(), run.stderr.as_bytes()].concat();
-        self.journal.note(EventBody::ReceiptMade(Receipt {
+        self.journal.note(EventBody::ReceiptRecorded(Receipt {
             gate: gate.name.clone(),
             point: point.name().to_owned(),
-            what: trust::what(&gate.handler),
+            definition: trust::what(&gate.handler),
             status: run.outcome.status.into(),
             exit_code: ran.and_then(|ran| ran.exit_code),
             tree,

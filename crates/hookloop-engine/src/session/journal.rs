@@ -9,13 +9,13 @@ use hookloop_core::action::Action;
 use hookloop_core::command::Command;
 use hookloop_core::event::EventBody;
 use hookloop_core::id::{EventId, SessionId, Subject};
-use hookloop_core::purse::{Amount, Purse, ReservationAnswer};
 use hookloop_core::refusal::Refusal;
 use hookloop_core::session::Session;
+use hookloop_core::shared_budget::{Amount, ReservationAnswer, SharedBudget};
 use hookloop_store::log::{LogError, Seq, StoredEvent};
 use hookloop_store::store::StoreError;
 
-use super::allowance::set_aside;
+use super::allowance::reserve_in_batch;
 use crate::batch::{Batch, EventOrigin};
 use crate::error::{EngineError, SessionTakenOver};
 use crate::project::Project;
@@ -44,7 +44,7 @@ enum JournalEntry {
     /// The reservation of the turn that begins with the next event.
     Reserve {
         id: EventId,
-        purse: Purse,
+        budget: SharedBudget,
         wish: Amount,
     },
 }
@@ -175,12 +175,12 @@ impl<'p> SessionJournal<'p> {
     /// Stores nothing if the budget has no room.
     pub(crate) fn begin_turn(
         &mut self,
-        purse: &Purse,
+        budget: &SharedBudget,
         wish: Amount,
         body: EventBody,
     ) -> Result<TurnStart, EngineError> {
         let noted = self.unsaved.len();
-        self.unsaved.push(JournalEntry::Reserve { id: fresh_id(), purse: *purse, wish });
+        self.unsaved.push(JournalEntry::Reserve { id: fresh_id(), budget: *budget, wish });
         self.unsaved.push(JournalEntry::Event { id: fresh_id(), body: body.clone() });
         let stored = self.store();
         if !matches!(stored, Ok(StoredBatch::All)) {
@@ -245,9 +245,9 @@ impl<'p> SessionJournal<'p> {
                                 return Err(EngineError::Refused(refusal).into());
                             }
                         }
-                        JournalEntry::Reserve { id, purse, wish } => {
+                        JournalEntry::Reserve { id, budget, wish } => {
                             let origin = EventOrigin::command(*id, project.actor());
-                            match set_aside(&mut work, origin, purse, &self.id, *wish)? {
+                            match reserve_in_batch(&mut work, origin, budget, &self.id, *wish)? {
                                 ReservationAnswer::Granted => {}
                                 answer => return Err(BatchRefusal::Short(Box::new(answer))),
                             }
@@ -380,9 +380,9 @@ mod tests {
             Project::new(store, EffectiveConfig::default(), "tester"),
             "abcdefgh2345".parse().unwrap(),
         );
-        let plan = json!({"name": "s", "work": {"prompt": "p"}, "agent": "a", "stopWhen": ["default"],
-            "atRetryLimit": "needs_human", "limits": {"iterations": 1, "durationMs": 1, "turnMs": 1, "errors": 1,
-            "hookRetries": 1, "noProgress": 1, "tokens": 1, "costMicros": 1}, "hooks": "h", "fence": "f", "machine": "m"});
+        let plan = json!({"name": "s", "work": {"prompt": "p"}, "agent": "a", "stop_when": ["default"],
+            "at_retry_limit": "needs_human", "limits": {"max_iterations": 1, "max_duration_ms": 1, "turn_timeout_ms": 1, "max_errors": 1,
+            "gate_retries": 1, "max_no_progress": 1, "max_tokens": 1, "max_cost_micros": 1}, "hooks": "h", "fence": "f", "machine": "m"});
         let started = EventBody::decode("session_started", 1, &plan.to_string()).unwrap();
         project.append(&Subject::Session(SessionId::clone(&id)), started).unwrap();
         (project, id)

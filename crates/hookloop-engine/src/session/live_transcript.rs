@@ -127,9 +127,9 @@ mod tests {
     use serde_json::json;
 
     fn session() -> Session {
-        let plan = json!({"name": "s", "work": {"prompt": "p"}, "agent": "a", "stopWhen": ["default"],
-            "atRetryLimit": "needs_human", "limits": {"iterations": 1, "durationMs": 1, "turnMs": 1, "errors": 1,
-            "hookRetries": 1, "noProgress": 1, "tokens": 1, "costMicros": 1}, "hooks": "h", "fence": "f", "machine": "m"});
+        let plan = json!({"name": "s", "work": {"prompt": "p"}, "agent": "a", "stop_when": ["default"],
+            "at_retry_limit": "needs_human", "limits": {"max_iterations": 1, "max_duration_ms": 1, "turn_timeout_ms": 1, "max_errors": 1,
+            "gate_retries": 1, "max_no_progress": 1, "max_tokens": 1, "max_cost_micros": 1}, "hooks": "h", "fence": "f", "machine": "m"});
         Session::new(serde_json::from_value(plan).unwrap())
     }
 

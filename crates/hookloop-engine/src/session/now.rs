@@ -58,7 +58,7 @@ pub struct NowRecord {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "snake_case")]
+#[serde(tag = "type", rename_all = "snake_case")]
 pub enum NowStep {
     /// Between two steps.
     Between,
@@ -82,7 +82,7 @@ pub enum NowStep {
         question: String,
     },
     /// Other sessions have reserved the rest of the budget.
-    Purse,
+    Budget,
     /// The worker starts no new steps.
     Rest,
 }
@@ -289,7 +289,7 @@ impl NowBoard {
                 };
                 self.begin(step, Some(Duration::from_millis(*ms)));
             }
-            SessionUpdate::Purse => self.begin(NowStep::Purse, None),
+            SessionUpdate::Budget => self.begin(NowStep::Budget, None),
             SessionUpdate::Ran(_) => self.begin(NowStep::Between, None),
             SessionUpdate::Stored(events) => {
                 for stored in *events {

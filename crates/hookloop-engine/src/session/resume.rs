@@ -51,10 +51,10 @@ impl LimitChange {
 /// Changes of a session's limits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LimitChanges {
-    pub iterations: Option<LimitChange>,
-    pub duration_ms: Option<LimitChange>,
-    pub tokens: Option<LimitChange>,
-    pub cost_micros: Option<LimitChange>,
+    pub max_iterations: Option<LimitChange>,
+    pub max_duration_ms: Option<LimitChange>,
+    pub max_tokens: Option<LimitChange>,
+    pub max_cost_micros: Option<LimitChange>,
 }
 
 impl LimitChanges {
@@ -64,17 +64,17 @@ impl LimitChanges {
 
     /// Returns the limits after the changes. A change of the cost limit also allows more turns of unknown cost.
     fn over(&self, limits: SessionLimits) -> SessionLimits {
-        let iterations = LimitChange::of(self.iterations, limits.iterations.into());
-        let unpriced_turns = match (self.cost_micros, limits.unpriced_turns) {
+        let iterations = LimitChange::of(self.max_iterations, limits.max_iterations.into());
+        let max_unpriced_turns = match (self.max_cost_micros, limits.max_unpriced_turns) {
             (None, turns) | (Some(_), turns @ u32::MAX) => turns,
             (Some(_), turns) => turns.saturating_add(UNPRICED_TURNS),
         };
         SessionLimits {
-            iterations: u32::try_from(iterations).unwrap_or(u32::MAX),
-            duration_ms: LimitChange::of(self.duration_ms, limits.duration_ms),
-            tokens: LimitChange::of(self.tokens, limits.tokens),
-            cost_micros: LimitChange::of(self.cost_micros, limits.cost_micros),
-            unpriced_turns,
+            max_iterations: u32::try_from(iterations).unwrap_or(u32::MAX),
+            max_duration_ms: LimitChange::of(self.max_duration_ms, limits.max_duration_ms),
+            max_tokens: LimitChange::of(self.max_tokens, limits.max_tokens),
+            max_cost_micros: LimitChange::of(self.max_cost_micros, limits.max_cost_micros),
+            max_unpriced_turns,
             ..limits
         }
     }
@@ -192,11 +192,11 @@ fn check_reopening(
     let mut with_limits = session.clone();
     with_limits.plan.limits = limits;
     let used = [
-        (SessionLimit::Iterations, session.next_iteration() > limits.iterations),
-        (SessionLimit::Duration, session.active_ms >= limits.duration_ms),
-        (SessionLimit::Tokens, session.usage.tokens() >= limits.tokens),
-        (SessionLimit::Cost, session.usage.cost_micros >= limits.cost_micros),
-        (SessionLimit::Cost, session.unpriced_turns >= limits.unpriced_turns),
+        (SessionLimit::Iterations, session.next_iteration() > limits.max_iterations),
+        (SessionLimit::Duration, session.active_ms >= limits.max_duration_ms),
+        (SessionLimit::Tokens, session.usage.tokens() >= limits.max_tokens),
+        (SessionLimit::Cost, session.usage.cost_micros >= limits.max_cost_micros),
+        (SessionLimit::Cost, session.unpriced_turns >= limits.max_unpriced_turns),
     ];
     match used.into_iter().find(|(_, is_reached)| *is_reached) {
         None => Ok(()),

@@ -15,10 +15,10 @@ use hookloop_core::hook_protocol::{HookStatus, HookVerdict};
 use hookloop_core::inbox::one_line;
 use hookloop_core::options::PipeOutput;
 use hookloop_core::point::Point;
-use hookloop_core::session::facts::{PointPassed, TaskExit};
+use hookloop_core::session::facts::{HookPointCompleted, TaskExit};
 use hookloop_core::session::plan::counted;
 use hookloop_core::session::{
-    PipedOutput, PromptChannel, SessionOutcome, SubmitJudged, SubmitVerdict,
+    PipedOutput, PromptChannel, SessionOutcome, SubmissionEvaluated, SubmitVerdict,
 };
 use hookloop_core::task::Task;
 use hookloop_git::repo::worktree::PlaceEntry;
@@ -126,7 +126,7 @@ impl<W: SessionWorld> SessionDriver<'_, W> {
 
     fn pass_start(&mut self) {
         let point = Point::SessionStart.name().to_owned();
-        self.journal.note(EventBody::PointPassed(PointPassed { point }));
+        self.journal.note(EventBody::HookPointCompleted(HookPointCompleted { point }));
     }
 
     /// Runs the remaining hooks of `before_submit`, and records the result.
@@ -213,8 +213,9 @@ impl<W: SessionWorld> SessionDriver<'_, W> {
         let submission = context.submission(wrapped, agent);
         let submission = Some(Submission { remediations, ..submission });
         let verdict = SubmitVerdict::Pass { submission };
-        let judged = SubmitJudged { verdict, hook: None, passed, failure: None, obstacle: None };
-        self.journal.note(EventBody::SubmitJudged(judged));
+        let judged =
+            SubmissionEvaluated { verdict, hook: None, passed, failure: None, obstacle: None };
+        self.journal.note(EventBody::SubmissionEvaluated(judged));
     }
 
     /// Records that a hook of the submission does not let it pass.
@@ -233,8 +234,9 @@ impl<W: SessionWorld> SessionDriver<'_, W> {
         }
         let failure = is_block.then(|| fingerprint(run));
         let hook = Some(hook.name.clone());
-        let judged = SubmitJudged { verdict, hook, passed: Vec::new(), failure, obstacle: None };
-        self.journal.note(EventBody::SubmitJudged(judged));
+        let judged =
+            SubmissionEvaluated { verdict, hook, passed: Vec::new(), failure, obstacle: None };
+        self.journal.note(EventBody::SubmissionEvaluated(judged));
     }
 
     /// Runs one hook. Returns none if the hook was ended before its result.
@@ -315,7 +317,7 @@ impl<W: SessionWorld> SessionDriver<'_, W> {
                 format!("`{hook}` fails in the same way after a remediation turn: {failure}");
             return Some(clipped(&reason, REASON_MAX));
         }
-        (turns >= session.plan.limits.remediations).then(|| {
+        (turns >= session.plan.limits.max_remediations).then(|| {
             let turns = counted(turns, "remediation turn", "remediation turns");
             clipped(&format!("`{hook}` still fails after {turns}: {failure}"), REASON_MAX)
         })
@@ -327,14 +329,14 @@ impl<W: SessionWorld> SessionDriver<'_, W> {
                 let obstacle = Some(one_line(&prompt, OBSTACLE_MAX));
                 self.instruct(US, &Point::BeforeSubmit, prompt);
                 let verdict = SubmitVerdict::Block;
-                let judged = SubmitJudged {
+                let judged = SubmissionEvaluated {
                     verdict,
                     hook: None,
                     passed: Vec::new(),
                     failure: None,
                     obstacle,
                 };
-                self.journal.note(EventBody::SubmitJudged(judged));
+                self.journal.note(EventBody::SubmissionEvaluated(judged));
                 return;
             }
             StepError::Retry { why } => SubmitVerdict::Retry { reason: why },
@@ -381,7 +383,7 @@ impl<W: SessionWorld> SessionDriver<'_, W> {
 
     fn judge_submission(&mut self, hook: Option<&Hook>, verdict: SubmitVerdict) {
         let hook = hook.map(|hook| hook.name.clone());
-        self.journal.note(EventBody::SubmitJudged(SubmitJudged {
+        self.journal.note(EventBody::SubmissionEvaluated(SubmissionEvaluated {
             verdict,
             hook,
             passed: Vec::new(),

@@ -3,7 +3,7 @@
 use hookloop_agents::clipped;
 use hookloop_core::claim::{Fence, ReleaseReason};
 use hookloop_core::command::Command;
-use hookloop_core::delivery::{DeliveryFact, MergeHeld, Submission};
+use hookloop_core::delivery::{DeliveryFact, MergeBlocked, Submission};
 use hookloop_core::event::EventBody;
 use hookloop_core::id::{SessionId, Subject, TaskId};
 use hookloop_core::refusal::Refusal;
@@ -11,7 +11,8 @@ use hookloop_core::session::facts::TaskExit;
 use hookloop_core::session::plan::counted;
 use hookloop_core::session::step::lost;
 use hookloop_core::session::{
-    PipedOutput, PromptChannel, SessionOutcome, SessionPhase, SessionWork, TaskLeft, TaskTaken,
+    PipedOutput, PromptChannel, SessionOutcome, SessionPhase, SessionTaskClaimed,
+    SessionTaskReleased, SessionWork,
 };
 use hookloop_core::task::{Task, TaskObstacle, TaskOutcome, TaskState};
 use hookloop_git::repo::worktree::PlaceEntry;
@@ -59,8 +60,8 @@ impl<W: SessionWorld> SessionDriver<'_, W> {
                 }
             } else {
                 let reason = Some("its claim ended meanwhile".to_owned());
-                let left = TaskLeft { task: taken.task, how: TaskExit::Lost, reason };
-                self.journal.note(EventBody::TaskLeft(left));
+                let left = SessionTaskReleased { task: taken.task, result: TaskExit::Lost, reason };
+                self.journal.note(EventBody::SessionTaskReleased(left));
             }
         }
         Ok(())
@@ -103,7 +104,11 @@ impl<W: SessionWorld> SessionDriver<'_, W> {
         };
         let id = task.id.clone();
         let remediations = project.read(|view| view.delivery(&id))?.remediations;
-        self.journal.note(EventBody::TaskTaken(TaskTaken { task: id, epoch, remediations }));
+        self.journal.note(EventBody::SessionTaskClaimed(SessionTaskClaimed {
+            task: id,
+            epoch,
+            remediations,
+        }));
         self.tell_withheld(&task.id)?;
         self.tell_notes(&task.id)?;
         self.hold(Some(task), epoch);
@@ -229,7 +234,7 @@ impl<W: SessionWorld> SessionDriver<'_, W> {
         how: TaskExit,
         reason: Option<String>,
     ) -> Result<(), EngineError> {
-        let Some(TaskTaken { task, epoch, .. }) = self.journal.session.task.clone() else {
+        let Some(SessionTaskClaimed { task, epoch, .. }) = self.journal.session.task.clone() else {
             return Ok(());
         };
         self.commit()?;
@@ -270,7 +275,13 @@ impl<W: SessionWorld> SessionDriver<'_, W> {
                 note: reason.clone(),
             },
         };
-        let left = |how, reason| EventBody::TaskLeft(TaskLeft { task: task.clone(), how, reason });
+        let left = |result, reason| {
+            EventBody::SessionTaskReleased(SessionTaskReleased {
+                task: task.clone(),
+                result,
+                reason,
+            })
+        };
         match self.journal.change(command, left(how, reason))? {
             Ok(stored) => {
                 self.tell_stored(&stored)?;
@@ -294,7 +305,7 @@ impl<W: SessionWorld> SessionDriver<'_, W> {
     fn ask_for_consent(&mut self, task: &TaskId) -> Result<(), EngineError> {
         let Some(submission) = self.journal.session.submission.clone() else { return Ok(()) };
         let Some(reason) = self.world.why_consent(&submission.head) else { return Ok(()) };
-        let fact = DeliveryFact::Held(MergeHeld { head: submission.head, reason: Some(reason) });
+        let fact = DeliveryFact::Held(MergeBlocked { head: submission.head, reason: Some(reason) });
         let command = Command::RecordDelivery { id: task.clone(), fact };
         match self.journal.project.execute(&command) {
             // The task changed meanwhile, and the merge train checks it again.
@@ -310,7 +321,7 @@ impl<W: SessionWorld> SessionDriver<'_, W> {
         reason: Option<String>,
     ) -> Result<(TaskExit, Option<String>), EngineError> {
         let returns = self.journal.project.read(|view| view.delivery(task))?.returns;
-        if returns < self.journal.session.plan.limits.continuations {
+        if returns < self.journal.session.plan.limits.max_continuations {
             return Ok((TaskExit::Returned, reason));
         }
         let why = reason.unwrap_or_default();

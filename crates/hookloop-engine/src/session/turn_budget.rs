@@ -1,8 +1,8 @@
 //! The budget of a turn: reserved before the turn begins, and extended when it needs more.
 
 use hookloop_core::event::EventBody;
-use hookloop_core::purse::{Amount, Purse, ReservationAnswer, Shortage};
 use hookloop_core::session::{Session, next_step};
+use hookloop_core::shared_budget::{Amount, ReservationAnswer, SharedBudget, Shortage};
 use hookloop_store::view::BudgetReservation;
 
 use super::allowance::today;
@@ -26,10 +26,10 @@ impl<W: SessionWorld> SessionDriver<'_, W> {
         started: impl Fn(&Session) -> EventBody,
     ) -> Result<bool, EngineError> {
         let project = self.journal.project;
-        let purse = project.rules.limits.purse;
-        let of_fleet = project.purse_of_fleet()?;
+        let budget = project.rules.limits.budget;
+        let of_fleet = project.budget_of_fleet()?;
         // The usage of an external session is unknown, and does not count.
-        if purse.is_none() && of_fleet.is_none() || self.journal.session.plan.has_guest() {
+        if budget.is_none() && of_fleet.is_none() || self.journal.session.plan.has_guest() {
             let body = started(&self.journal.session);
             self.journal.note(body);
             return Ok(true);
@@ -40,15 +40,15 @@ impl<W: SessionWorld> SessionDriver<'_, W> {
         }
         let due = next_step(&self.journal.session, self.active_ms());
         let left = self.journal.session.left();
-        let wish = match (purse.is_none(), of_fleet.is_none()) {
-            (_, true) => purse.wish(left),
+        let wish = match (budget.is_none(), of_fleet.is_none()) {
+            (_, true) => budget.wish(left),
             (true, false) => of_fleet.wish(left),
-            (false, false) => purse.wish(left).max(of_fleet.wish(left)),
+            (false, false) => budget.wish(left).max(of_fleet.wish(left)),
         };
         let mut is_waiting = false;
         let mut patience = BudgetWait { held: Vec::new(), since_ms: self.world.elapsed_ms() };
         loop {
-            let answer = self.reserve_turn(&purse, wish, is_waiting, &started)?;
+            let answer = self.reserve_turn(&budget, wish, is_waiting, &started)?;
             match answer {
                 TurnStart::Stored(stored) => {
                     self.tell_stored(&stored)?;
@@ -56,18 +56,18 @@ impl<W: SessionWorld> SessionDriver<'_, W> {
                     return Ok(true);
                 }
                 TurnStart::Not(ReservationAnswer::Exhausted(shortage)) => {
-                    self.journal.note(EventBody::PurseExhausted(shortage));
+                    self.journal.note(EventBody::BudgetExhausted(shortage));
                     return Ok(false);
                 }
                 TurnStart::Not(answer) => {
                     self.commit()?;
-                    let lacking = self.shortage_in_wait(&purse, wish, answer, &mut patience)?;
+                    let lacking = self.shortage_in_wait(&budget, wish, answer, &mut patience)?;
                     if let Some(shortage) = lacking {
-                        self.journal.note(EventBody::PurseExhausted(shortage));
+                        self.journal.note(EventBody::BudgetExhausted(shortage));
                         return Ok(false);
                     }
                     if !is_waiting {
-                        self.world.notice(SessionUpdate::Purse);
+                        self.world.notice(SessionUpdate::Budget);
                     }
                     is_waiting = true;
                     self.world.pause(LOOK_EVERY_MS);
@@ -87,17 +87,17 @@ impl<W: SessionWorld> SessionDriver<'_, W> {
     /// While `is_waiting`, the budget is read first, so that a session that waits writes nothing.
     fn reserve_turn(
         &mut self,
-        purse: &Purse,
+        budget: &SharedBudget,
         wish: Amount,
         is_waiting: bool,
         started: &impl Fn(&Session) -> EventBody,
     ) -> Result<TurnStart, EngineError> {
         let project = self.journal.project;
         let looked =
-            if is_waiting { project.look_into(purse, wish)? } else { ReservationAnswer::Granted };
+            if is_waiting { project.look_into(budget, wish)? } else { ReservationAnswer::Granted };
         let of_fleet = match (looked, &project.books) {
             (ReservationAnswer::Granted, Some(books)) => {
-                let answer = books.set_aside(project, &self.journal.id, wish)?;
+                let answer = books.reserve(project, &self.journal.id, wish)?;
                 answer.ok_or(EngineError::SessionTaken(SessionTakenOver))?
             }
             (looked, _) => looked,
@@ -106,13 +106,13 @@ impl<W: SessionWorld> SessionDriver<'_, W> {
             return Ok(TurnStart::Not(of_fleet));
         }
         let body = started(&self.journal.session);
-        self.journal.begin_turn(purse, wish, body)
+        self.journal.begin_turn(budget, wish, body)
     }
 
     /// Returns the shortage if waiting for the reservations of others cannot help.
     fn shortage_in_wait(
         &self,
-        purse: &Purse,
+        budget: &SharedBudget,
         wish: Amount,
         answer: ReservationAnswer,
         patience: &mut BudgetWait,
@@ -120,10 +120,10 @@ impl<W: SessionWorld> SessionDriver<'_, W> {
         let project = self.journal.project;
         let held = project.read(|view| view.reservations())?;
         let silent_ms = patience.look(held, self.world.elapsed_ms());
-        let is_over = silent_ms >= self.journal.session.plan.limits.turn_ms;
+        let is_over = silent_ms >= self.journal.session.plan.limits.turn_timeout_ms;
         match answer {
             ReservationAnswer::Wait(shortage) if is_over => Ok(Some(shortage)),
-            _ => project.waits_in_vain(purse, wish),
+            _ => project.waits_in_vain(budget, wish),
         }
     }
 }
@@ -150,29 +150,37 @@ impl BudgetWait {
 impl Project {
     /// Whether the project's own budget has room for one more turn.
     pub fn may_begin(&self) -> Result<ReservationAnswer, EngineError> {
-        let purse = &self.rules.limits.purse;
-        self.look_into(purse, purse.wish(Amount::ALL))
+        let budget = &self.rules.limits.budget;
+        self.look_into(budget, budget.wish(Amount::ALL))
     }
 
-    fn look_into(&self, purse: &Purse, wish: Amount) -> Result<ReservationAnswer, EngineError> {
-        self.read(|view| Ok(purse.reserve(&view.purse(today())?, wish)))
+    fn look_into(
+        &self,
+        budget: &SharedBudget,
+        wish: Amount,
+    ) -> Result<ReservationAnswer, EngineError> {
+        self.read(|view| Ok(budget.reserve(&view.budget_standing(today())?, wish)))
     }
 
     /// Returns the shortage that stays even if all live sessions release their reservations unused.
     ///
     /// The reservation of a session whose process died on this machine counts as used. It is
     /// released when the session is resumed or ended, which may be never.
-    fn waits_in_vain(&self, purse: &Purse, wish: Amount) -> Result<Option<Shortage>, EngineError> {
+    fn waits_in_vain(
+        &self,
+        budget: &SharedBudget,
+        wish: Amount,
+    ) -> Result<Option<Shortage>, EngineError> {
         let Some(runner) = self.runner() else { return Ok(None) };
         let (mut standing, held) =
-            self.read(|view| Ok((view.purse(today())?, view.reservations()?)))?;
+            self.read(|view| Ok((view.budget_standing(today())?, view.reservations()?)))?;
         let is_dead = |held: &&BudgetReservation| lookup::is_abandoned(self, runner, &held.session);
         let dead =
             held.iter().filter(is_dead).fold(Amount::default(), |sum, held| sum.plus(held.amount));
         standing.day = standing.day.plus(dead);
-        standing.ever = standing.ever.plus(dead);
+        standing.total = standing.total.plus(dead);
         standing.open = standing.open.minus(dead);
-        Ok(match purse.reserve(&standing, wish) {
+        Ok(match budget.reserve(&standing, wish) {
             ReservationAnswer::Exhausted(shortage) => Some(shortage),
             ReservationAnswer::Granted | ReservationAnswer::Wait(_) => None,
         })

@@ -3,7 +3,7 @@
 use hookloop_agents::TurnReport;
 use hookloop_core::event::EventBody;
 use hookloop_core::point::Point;
-use hookloop_core::session::facts::{TrustDrifted, TurnStarted};
+use hookloop_core::session::facts::{TrustDriftDetected, TurnStarted};
 use hookloop_core::session::step::ATTEMPTS_MAX;
 use hookloop_core::session::{
     IterationPause, IterationStarted, NextStep, PipedOutput, Session, SessionPhase, TurnEnded,
@@ -68,7 +68,7 @@ impl<W: SessionWorld> SessionDriver<'_, W> {
             what.retain(|path| !self.journal.session.drifted.contains(path));
         }
         if !what.is_empty() {
-            self.journal.note(EventBody::TrustDrifted(TrustDrifted { what }));
+            self.journal.note(EventBody::TrustDriftDetected(TrustDriftDetected { changed: what }));
         }
         self.run_point(&Point::PreIteration)?;
         // A worktree that a hook damaged is restored before the prompt is fixed.
@@ -145,7 +145,7 @@ impl<W: SessionWorld> SessionDriver<'_, W> {
         let session = &self.journal.session;
         self.world.notice(SessionUpdate::Turn { kind, iteration: session.iteration });
         let limits = &session.plan.limits;
-        let left_ms = limits.duration_ms.saturating_sub(self.active_ms());
+        let left_ms = limits.max_duration_ms.saturating_sub(self.active_ms());
         let allowance = TurnAllowance::new(
             self.journal.project,
             &self.journal.id,
@@ -160,7 +160,7 @@ impl<W: SessionWorld> SessionDriver<'_, W> {
             task: self.task.as_ref(),
             gates: &gates,
             judge: self.claim_judge(),
-            timeout_ms: limits.turn_ms.min(left_ms),
+            timeout_ms: limits.turn_timeout_ms.min(left_ms),
             allowance: allowance.as_ref(),
         };
         let before = self.world.elapsed_ms();
@@ -186,7 +186,7 @@ impl<W: SessionWorld> SessionDriver<'_, W> {
         };
         self.end_turn(kind, report, duration_ms)?;
         if let Some(shortage) = shortage {
-            self.journal.note(EventBody::PurseExhausted(shortage));
+            self.journal.note(EventBody::BudgetExhausted(shortage));
         }
         Ok(())
     }

@@ -57,7 +57,7 @@ pub enum SessionUpdate<'a> {
     /// The session pauses.
     Pause { ms: u64, reason: PauseReason },
     /// The session waits for reservations of other sessions.
-    Purse,
+    Budget,
 }
 
 /// The reason why a session waits.

@@ -1,4 +1,4 @@
-//! Random commands, and the program's form of them.
+//! Random commands, and their form in the program.
 
 use hookloop_core::claim::Fence;
 use hookloop_core::command::{Command, DependentsOfDeleted};
@@ -9,13 +9,13 @@ use crate::facts::Names;
 use crate::rules::{Setup, change};
 use crate::tasks::{Ask, Change, Spec, Tasks};
 
-/// Tasks that are added before anything else, and tasks that commands add at most.
+/// Number of tasks that are added first, and maximum number that commands add.
 const FIRST_TASKS: usize = 3;
 const MOST_TASKS: usize = 12;
 
 const LABELS: [&[&str]; 4] = [&[], &["agent"], &["x", "agent"], &["agent", "review"]];
 
-/// A command that is likely to be accepted, and often is not. `fresh` names a new task.
+/// Returns a command that is likely, but not certain, to be accepted. `fresh` names a new task.
 pub(crate) fn random(rng: &mut SeededRandom, tasks: &Tasks, setup: &Setup, fresh: usize) -> Ask {
     let len = tasks.0.len();
     let any = |rng: &mut SeededRandom| rng.below(len + 1);
@@ -37,7 +37,7 @@ pub(crate) fn random(rng: &mut SeededRandom, tasks: &Tasks, setup: &Setup, fresh
     }
 }
 
-/// A task in the state `wanted`, mostly.
+/// Returns a task that is mostly in the state `wanted`.
 fn likely(rng: &mut SeededRandom, tasks: &Tasks, wanted: &str) -> usize {
     let all = 0..tasks.0.len();
     let fitting: Vec<usize> = all.filter(|task| tasks.shown(*task) == wanted).collect();

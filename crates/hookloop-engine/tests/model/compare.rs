@@ -1,4 +1,4 @@
-//! What the program says, beside what the model says.
+//! Comparison of the program with the model.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use crate::schedule::{Answer, Case, Home};
 use crate::tasks::{Ask, Refused, Task};
 
 impl Case {
-    /// Compares what changed, and what every reader asks for.
+    /// Compares new events and the queries of every reader.
     pub(crate) fn compare(&mut self, after: &str) {
         let process = &self.processes[self.turn];
         let seen = self.events.last().map_or(0, |last| last.seq);
@@ -24,7 +24,7 @@ impl Case {
         let mut expected = self.model.news();
         real.sort();
         expected.sort();
-        assert_eq!(real, expected, "what happened (left) and the model (right) after {after}");
+        assert_eq!(real, expected, "events (left) and the model (right) after {after}");
         if grown {
             self.compare_view(after);
         }
@@ -45,7 +45,7 @@ impl Case {
         }
     }
 
-    /// Compares every task and edge, and every view with one that is made anew.
+    /// Compares every task and edge, and every view with a freshly built one.
     pub(crate) fn compare_all(&mut self) {
         self.compare_tasks();
         let ids: BTreeSet<_> = self.events.iter().map(|stored| stored.event.id).collect();
@@ -55,7 +55,7 @@ impl Case {
         assert_eq!(hash(self.next_process()), hash(&fresh), "a view and a fresh one");
         if let Home::File(_) = self.home {
             let (before, after) = fresh.store().rebuild(&mut |_| {}).unwrap();
-            assert_eq!(before, after, "a view and its rebuilt self");
+            assert_eq!(before, after, "a view before and after a rebuild");
             assert_eq!(
                 fresh.store().verify(&mut |_| {}).unwrap().unwrap(),
                 self.events.len() as Seq
@@ -74,7 +74,7 @@ impl Case {
                 real.push((number, task.state.name(), open, task.satisfaction_announced));
                 true
             })?;
-            // A view numbers tasks from 1 on.
+            // A view numbers tasks from 1.
             view.each_edge(|task, on| edges.push((task as usize - 1, on as usize - 1)))
         });
         read.unwrap();

@@ -1,4 +1,4 @@
-//! Cases that chance would take long to meet.
+//! Cases that random tests would rarely reach.
 
 use std::sync::Arc;
 
@@ -19,10 +19,10 @@ use crate::schedule::Case;
 use crate::tasks::{Ask, Change, Spec};
 use crate::wire::{Loss, Wire};
 
-/// Batches that no correct cascade of these tests needs.
+/// Number of batches that no correct cascade of these tests reaches.
 const ENDLESS: usize = 2_000;
 
-/// Defines a test of each case over a log in memory, and the list of them for logs elsewhere.
+/// Defines a test of each case over a log in memory, and the list of cases for remote logs.
 macro_rules! directed {
     ($($name:ident),* $(,)?) => {
         mod in_memory {
@@ -58,7 +58,7 @@ fn add(name: &str) -> Command {
     Command::AddTask { id: name.parse().unwrap(), spec, depends_on: vec![] }
 }
 
-/// A project whose connection is lost before an endless cascade fills the memory.
+/// Returns a project that loses its connection before an endless cascade fills the memory.
 fn project(wire: Wire, rules: EffectiveConfig) -> Project {
     wire.plan_loss(Some(Loss { after: ENDLESS, stored: false }));
     Project::new(Store::over(Arc::new(wire)).unwrap(), rules, "someone")
@@ -174,12 +174,12 @@ fn ends_at_its_limit(project: &Project) {
     project.dispatch().unwrap();
     assert!(!project.has_pending().unwrap());
     assert_eq!(count(project, "task_created"), 1 + 1_000);
-    assert!(count(project, "cascade_cut") > 0);
+    assert!(count(project, "cascade_limit_reached") > 0);
 }
 
 fn an_action_that_no_batch_can_take_is_refused(wire: Wire) {
     let names: Vec<String> = (0..950).map(|i| format!("x{i}")).collect();
-    let create = json!({"create_task": {"goal": "g", "dependsOn": names}});
+    let create = json!({"create_task": {"goal": "g", "depends_on": names}});
     let hooks = json!({"task_created": [{"name": "h", "actions": [create]}]});
     let project = project(wire, rules(json!({"version": 1, "hooks": hooks})));
     project.execute(&add("t")).unwrap();

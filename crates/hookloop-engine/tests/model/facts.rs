@@ -1,4 +1,4 @@
-//! What happened, in words that the model and the log share.
+//! Changes in terms that the model and the log share.
 
 use hookloop_core::event::{Event, EventBody};
 use hookloop_core::id::{RunId, Subject, TaskId};
@@ -20,17 +20,17 @@ pub(crate) enum What {
     TaskCompleted(Option<String>),
     TaskBlocked,
     TaskUnblocked,
-    /// With so many edges left.
+    /// The number of remaining edges.
     TaskDeleted(usize),
     DependencyAdded(usize),
     DependencyRemoved(usize),
-    /// By the completion of this task.
+    /// The completed task.
     DependencySatisfied(usize),
-    /// And whether there was a start to measure from.
+    /// Whether there was a start to measure from.
     AgentMetrics(bool),
     HookError,
     ActionError(String),
-    CascadeCut(String, u32),
+    CascadeLimitReached(String, u32),
     HookSwitched(String, bool),
     WorkflowRequested(String),
     WorkflowStepCompleted(usize),
@@ -46,11 +46,11 @@ pub(crate) enum What {
 
 pub(crate) type Fact = (About, What);
 
-/// A fact, and the hook that led to it with the number of hooks before.
+/// A fact, and the hook that caused it with its depth in the cascade.
 pub(crate) type Caused = (Fact, Option<(String, u32)>);
 
 impl What {
-    /// The type under which hooks follow it.
+    /// Returns the event type that hooks follow.
     pub(crate) fn kind(&self) -> &str {
         match self {
             What::TaskCreated(..) => "task_created",
@@ -68,7 +68,7 @@ impl What {
     }
 }
 
-/// The ids that the log gave to the tasks and runs of the model, in its order.
+/// The ids that the log assigned to the tasks and runs of the model, in its order.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
     pub(crate) tasks: Vec<TaskId>,
@@ -84,7 +84,7 @@ impl Names {
         self.tasks.get(task).cloned().unwrap_or_else(|| "nowhere".parse().unwrap())
     }
 
-    /// What a stored event says; none for events that only keep the books.
+    /// Returns the fact of a stored event; `None` for internal events.
     pub(crate) fn read(&mut self, event: &Event) -> Option<Caused> {
         self.learn(event);
         if event.body.is_bookkeeping() {
@@ -147,14 +147,17 @@ impl Names {
     }
 }
 
-/// What hooks and workflows left behind.
+/// Returns the fact of an event that hooks or workflows wrote.
 fn reaction(body: &EventBody) -> What {
     match body {
         EventBody::AgentMetrics(metrics) => What::AgentMetrics(metrics.duration_ms.is_some()),
         EventBody::HookError(_) => What::HookError,
         EventBody::ActionError(error) => What::ActionError(error.action_type.clone()),
-        EventBody::CascadeCut(cut) => What::CascadeCut(format!("{:?}", cut.limit), cut.dropped),
-        EventBody::HookSwitched(switch) => What::HookSwitched(switch.name.clone(), switch.enabled),
+        EventBody::CascadeLimitReached(cut) => {
+            What::CascadeLimitReached(format!("{:?}", cut.limit), cut.dropped)
+        }
+        EventBody::HookEnabled(hook) => What::HookSwitched(hook.name.clone(), true),
+        EventBody::HookDisabled(hook) => What::HookSwitched(hook.name.clone(), false),
         EventBody::WorkflowRequested(request) => What::WorkflowRequested(request.workflow.clone()),
         EventBody::WorkflowStepCompleted(step) => What::WorkflowStepCompleted(step.step),
         EventBody::WorkflowFailed(failed) => What::WorkflowFailed(failed.step),

@@ -1,7 +1,8 @@
-//! The same cases over a real server and a real cluster, and one state wherever the events are.
+//! Runs the same cases over a real server and a real cluster, and checks that all stores have the
+//! same state.
 //!
-//! A server is started once. Each case has a project of its own, all of them in one stream: places in
-//! such a log start anywhere and have gaps.
+//! A server is started once. Each case has its own project, and all projects are in one stream:
+//! sequences in such a log start at any number and have gaps.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -24,7 +25,7 @@ use crate::schedule::{Case, Home};
 use crate::wire::{Overtaken, Wire};
 use crate::{check, overtake, play};
 
-/// Servers, for as long as they are needed.
+/// Servers that run until this value is dropped.
 struct Fleet<S> {
     access: NatsOptions,
     names: AtomicU64,
@@ -52,7 +53,7 @@ impl<S> Fleet<S> {
         Fleet { access, names: AtomicU64::new(0), _servers: servers }
     }
 
-    /// A project that the servers have not seen yet, in the same stream as the others.
+    /// Returns a new project in the same stream as the others.
     fn project(&self) -> ProjectName {
         loop {
             let name = format!("p{}", self.names.fetch_add(1, Ordering::Relaxed));
@@ -72,7 +73,7 @@ impl<S> Fleet<S> {
         Wire::to(Arc::new(self.log(&self.project())), overtaken)
     }
 
-    /// Plays a case at random, of one of three kinds.
+    /// Plays a random case of one of three kinds.
     fn play(&self, mut rng: SeededRandom) {
         let setup = if rng.chance(40) { Setup::builtin() } else { Setup::declared(&mut rng) };
         let case = match rng.chance(30) {
@@ -118,21 +119,21 @@ fn hash(store: &Store) -> String {
     store.read(|view| Ok::<_, StoreError>(view.state_hash()?)).unwrap()
 }
 
-/// What a log elsewhere came to is what a file comes to with the same events, also when the view is
-/// made again.
+/// Checks that a remote log and a file with the same events have the same state, also after a
+/// rebuild of the view.
 fn compare_with_a_file(case: &Case) {
-    let Home::Elsewhere(_) = &case.home else { panic!("a log elsewhere") };
+    let Home::Elsewhere(_) = &case.home else { panic!("not a remote log") };
     let dir = tempfile::tempdir().unwrap();
     let file = Store::open(&dir.path().join("hookloop.db")).unwrap();
     append_all(&case.events, &file);
     let store = case.home.open();
-    assert_eq!(hash(&store), hash(&file), "a log elsewhere and a file");
+    assert_eq!(hash(&store), hash(&file), "a remote log and a file");
     assert_eq!(store.rebuild(&mut |_| {}).unwrap(), (hash(&file), hash(&file)));
     assert_eq!(store.verify(&mut |_| {}).unwrap().unwrap(), case.events.len() as Seq);
 }
 
-/// Appends the events of another log in batches of several sizes. What they name by its place there,
-/// the dispatcher's cursor, is not in the state that is compared.
+/// Appends the events of another log in batches of several sizes. The dispatcher's cursor refers to
+/// sequences of that log, but is not in the compared state.
 fn append_all(events: &[StoredEvent], to: &dyn EventLog) {
     let (mut versions, mut rest, mut rng) =
         (HashMap::<Subject, Seq>::new(), events, SeededRandom::new(0));
@@ -153,7 +154,7 @@ fn append_all(events: &[StoredEvent], to: &dyn EventLog) {
     }
 }
 
-/// The same events in a file, in memory, on a server and on a cluster.
+/// Compares the same events in a file, in memory, on a server and on a cluster.
 #[test]
 fn the_same_events_make_the_same_state_everywhere() {
     let (one, three) = (one_server(), three_servers());
@@ -172,7 +173,7 @@ fn the_same_events_make_the_same_state_everywhere() {
     }
 }
 
-/// The view in memory, in a file, rebuilt, and made again after its file was deleted.
+/// Compares the view in memory, in a file, rebuilt, and built again after its file was deleted.
 fn same_on<S>(fleet: &Fleet<S>, case: &Case, expected: &str) {
     let project = fleet.project();
     let log = fleet.log(&project);
@@ -193,7 +194,7 @@ fn same_on<S>(fleet: &Fleet<S>, case: &Case, expected: &str) {
     same(&open());
     delete_files(dir.path());
     same(&open());
-    // Whoever works with it sees the same.
+    // Another actor sees the same state.
     let project = Project::new(open(), case.rules.clone(), "someone");
     assert_eq!(project.read(|view| view.state_hash()).unwrap(), expected);
 }

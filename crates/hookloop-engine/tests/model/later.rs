@@ -1,12 +1,13 @@
-//! The model's dispatcher and workflows, a batch at a time.
+//! The model's dispatcher and workflows, one batch at a time.
 
 use crate::facts::{About, What};
 use crate::reactions::{Deed, Happened, Model};
 use crate::rules::Handler;
 
-/// Dependents that one batch looks at.
+/// Number of dependents that one batch handles.
 const AT_ONCE: usize = 400;
-/// What is due that one batch takes on, and the facts after which it takes on no more.
+/// Number of due entries that one batch handles, and number of facts after which it handles no
+/// more.
 const DUE_AT_ONCE: usize = 128;
 const ENOUGH: usize = 136;
 
@@ -20,7 +21,7 @@ pub(crate) struct Run {
     pub(crate) depth: u32,
 }
 
-/// A completion whose dependents were too many.
+/// A completion with too many dependents for one batch.
 #[derive(Clone, Debug)]
 pub(crate) struct Due {
     pub(crate) event: Happened,
@@ -30,7 +31,7 @@ pub(crate) struct Due {
 }
 
 impl Model {
-    /// Does what is due, up to `batches` batches; answers how many it took.
+    /// Handles due entries in at most `batches` batches; returns the number of batches.
     pub(crate) fn dispatch(&mut self, batches: usize) -> usize {
         let mut taken = 0;
         while taken < batches && self.dispatch_one() {
@@ -39,7 +40,7 @@ impl Model {
         taken
     }
 
-    /// Runs what workflows ask for, up to `batches` batches; answers how many it took.
+    /// Runs workflow steps in at most `batches` batches; returns the number of batches.
     pub(crate) fn run_workflows(&mut self, batches: usize) -> usize {
         let mut taken = 0;
         while taken < batches && self.run_step() {
@@ -49,7 +50,7 @@ impl Model {
         taken
     }
 
-    /// One batch, of what was due before it.
+    /// Handles one batch of the entries that were due before it.
     fn dispatch_one(&mut self) -> bool {
         let (due, before) = (self.due.len().min(DUE_AT_ONCE), self.facts());
         for _ in 0..due {
@@ -60,7 +61,7 @@ impl Model {
         due > 0
     }
 
-    /// Does what is due next, as far as a batch goes; answers whether that is all of it.
+    /// Handles the next due entry as far as one batch allows; returns whether it is done.
     fn dispatch_next(&mut self) -> bool {
         let Some(mut due) = self.due.pop_front() else { return false };
         let finished = match due.hooks_done.is_empty() && due.from == 0 {
@@ -77,7 +78,7 @@ impl Model {
         finished
     }
 
-    /// One hook after the other, until one has more dependents than a batch takes.
+    /// Runs the hooks one after the other, until one has more dependents than a batch allows.
     fn dispatch_part(&mut self, due: &mut Due) -> bool {
         for hook in self.hooks_of(&due.event) {
             if due.hooks_done.contains(&hook.name) {

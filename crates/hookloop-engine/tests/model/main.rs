@@ -1,7 +1,7 @@
-//! The program against a brute-force model: ready set, counters, edges and actions, on random graphs
-//! and schedules with lost, repeated and reordered deliveries.
+//! Compares the program with a brute-force model: ready set, counters, edges and actions, on random
+//! graphs and schedules with lost, repeated and reordered deliveries.
 //!
-//! `HOOKLOOP_CASES` says how many cases there are in all, `HOOKLOOP_SEED` which one to run alone.
+//! `HOOKLOOP_CASES` sets the total number of cases, `HOOKLOOP_SEED` selects a single one.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 mod asks;
@@ -26,7 +26,7 @@ use wire::{Overtaken, Wire};
 
 const CASES: u64 = 10_000;
 
-/// Runs `per_mille` of all cases, or the one that the environment names.
+/// Runs `per_mille` of all cases, or the one that the environment selects.
 fn check(test: &str, per_mille: u64, case: impl Fn(SeededRandom)) {
     let number = |name: &str| std::env::var(name).ok().map(|text| text.parse::<u64>().unwrap());
     let seeds = match number("HOOKLOOP_SEED") {
@@ -105,7 +105,7 @@ fn wide_fan_outs_agree_with_the_model() {
     });
 }
 
-/// One or two tasks that many wait for.
+/// Plays a case with one or two tasks that have many dependents.
 fn play_wide(mut case: Case) {
     let hubs = 1 + case.rng.below(2);
     let width = *case.rng.pick(&[199, 200, 201, 399, 400, 401, 430]);
@@ -118,7 +118,7 @@ fn play_wide(mut case: Case) {
     case.compare_all();
 }
 
-/// Adds `hubs` tasks, and `width` others that wait for them.
+/// Adds `hubs` tasks, and `width` tasks that depend on them.
 fn add_wide(case: &mut Case, hubs: usize, width: usize) {
     let add = |name: usize| {
         let on = if name < hubs { vec![] } else { (0..hubs).collect() };

@@ -1,4 +1,4 @@
-//! The model's hooks: what follows from a command, and what is left for later.
+//! The model's hooks: immediate and deferred effects of a command.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -7,20 +7,20 @@ use crate::later::{Due, Run};
 use crate::rules::{Declared, Goal, Handler, Hook, Setup, Target};
 use crate::tasks::{Ask, Change, NOWHERE, Refused, Spec, State, Tasks};
 
-/// Something that happened, and where it came from.
+/// A fact and its origin.
 #[derive(Clone, Debug)]
 pub(crate) struct Happened {
     pub(crate) fact: Fact,
-    /// The first event of the cascade, by number, and how many hooks led here.
+    /// Number of the first event of the cascade, and number of hooks between it and this fact.
     pub(crate) root: usize,
     pub(crate) depth: u32,
 }
 
-/// What a hook does, its variables put in.
+/// An action of a hook, with its variables filled in.
 #[derive(Clone, Debug)]
 pub(crate) enum Deed {
     Ask(Ask),
-    /// A change of the task that has this name by then.
+    /// A change of the task that has this name when the action runs.
     Named(usize, Change),
     Run(String),
     Record(Fact),
@@ -35,7 +35,7 @@ pub(crate) struct Plan {
 
 #[derive(Clone, Debug)]
 pub(crate) struct Model {
-    /// More dependents than this are released later; without a number, all are.
+    /// Maximum number of dependents that are released at once; `None` releases all of them later.
     at_once: Option<usize>,
     pub(crate) tasks: Tasks,
     pub(crate) setup: Setup,
@@ -43,9 +43,9 @@ pub(crate) struct Model {
     pub(crate) runs: Vec<Run>,
     queue: VecDeque<Happened>,
     roots: usize,
-    /// Actions per root.
+    /// Number of actions per root.
     pub(crate) counts: HashMap<usize, u32>,
-    /// What happened since it was last asked.
+    /// Facts since the last call of `news`.
     news: Vec<Caused>,
 }
 
@@ -68,7 +68,7 @@ impl Model {
         std::mem::take(&mut self.news)
     }
 
-    /// Facts since they were last asked for.
+    /// Returns the number of facts since the last call of `news`.
     pub(crate) fn facts(&self) -> usize {
         self.news.len()
     }
@@ -105,7 +105,7 @@ impl Model {
         }
     }
 
-    /// Every hook sees the state before the first of them acted.
+    /// Runs all hooks; each sees the state before the first of them acted.
     pub(crate) fn react_to(&mut self, event: &Happened) {
         let plans: Vec<Plan> =
             self.hooks_of(event).iter().map(|hook| self.plan(hook, event, 0, NOWHERE)).collect();
@@ -126,7 +126,8 @@ impl Model {
         self.hooks_of(event).iter().any(releases) && !self.at_once.is_some_and(fits)
     }
 
-    /// What `hook` makes of `event`; dependents only from number `from` on, `most` of them.
+    /// Returns the actions of `hook` after `event`, for at most `most` dependents from number
+    /// `from` on.
     pub(crate) fn plan(&self, hook: &Hook, event: &Happened, from: usize, most: usize) -> Plan {
         let task = match event.fact.0 {
             About::Task(task) => task,
@@ -182,7 +183,7 @@ impl Model {
         }
     }
 
-    /// A declared action with the values of `event`; none if one is missing.
+    /// Returns a declared action with the values of `event`; `None` if a value is missing.
     fn fill(&self, action: &Declared, event: &Happened) -> Option<Deed> {
         let subject = match event.fact.0 {
             About::Task(task) => Some(task),
@@ -242,12 +243,12 @@ impl Model {
             }
         }
         if let Some((limit, dropped)) = cut {
-            let cut = What::CascadeCut(limit.to_owned(), dropped);
+            let cut = What::CascadeLimitReached(limit.to_owned(), dropped);
             self.happen((About::Project, cut), root, depth, Some(hook));
         }
     }
 
-    /// Drops the deeds that are over a limit; answers which, and how many they were.
+    /// Drops the actions that exceed a limit; returns the limit and the number of dropped actions.
     pub(crate) fn cut(
         &self,
         root: usize,
@@ -265,7 +266,7 @@ impl Model {
         (dropped > 0).then_some((limit, dropped))
     }
 
-    /// Does one deed, or says the type of the action that failed.
+    /// Runs one action, or returns the type of the failed action.
     pub(crate) fn act(
         &mut self,
         deed: Deed,
@@ -306,7 +307,7 @@ impl Model {
     }
 }
 
-/// A hook completes with its own result.
+/// Returns the change with the result that a hook uses for a completion.
 fn in_hook(change: &Change) -> Change {
     match change {
         Change::Complete(Some(_)) => Change::Complete(Some("done".to_owned())),

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use crate::tasks::Change;
 
-/// An action as it is declared.
+/// A declared action.
 #[derive(Clone, Debug)]
 pub(crate) enum Declared {
     Create { goal: Goal, labels: Vec<String>, priority: u8, waits: bool, child: bool },
@@ -52,7 +52,7 @@ pub(crate) struct Hook {
 #[derive(Clone, Debug)]
 pub(crate) struct Setup {
     is_default: bool,
-    /// In the order of registration.
+    /// Hooks in the order of registration.
     pub(crate) hooks: Vec<Hook>,
     pub(crate) workflows: Vec<(String, Vec<Declared>)>,
     pub(crate) depth: u32,
@@ -81,7 +81,7 @@ const POINTS: [&str; 11] = [
 ];
 
 impl Setup {
-    /// What there is without a configuration.
+    /// Returns the setup without a configuration.
     pub(crate) fn builtin() -> Setup {
         let hook = |(name, priority, handler): (&str, i32, Handler)| Hook {
             name: name.to_owned(),
@@ -100,7 +100,7 @@ impl Setup {
         }
     }
 
-    /// The built-in hooks and up to four others, with limits that are met.
+    /// Returns the built-in hooks and up to four others, with limits that are reached.
     pub(crate) fn declared(rng: &mut SeededRandom) -> Setup {
         let mut setup = Setup { is_default: false, ..Setup::builtin() };
         for hook in &mut setup.hooks {
@@ -122,7 +122,7 @@ impl Setup {
         setup
     }
 
-    /// The built-in hooks in any order, and one that follows each announcement.
+    /// Returns the built-in hooks in random order, and one that follows each announcement.
     pub(crate) fn wide(rng: &mut SeededRandom) -> Setup {
         let mut setup = Setup { is_default: false, ..Setup::builtin() };
         for hook in &mut setup.hooks {
@@ -142,7 +142,7 @@ impl Setup {
         setup
     }
 
-    /// The rules that the program reads from the file which says the same.
+    /// Loads the rules that the program reads from the corresponding file.
     pub(crate) fn load(&self) -> EffectiveConfig {
         if self.is_default {
             return EffectiveConfig::default();
@@ -152,7 +152,7 @@ impl Setup {
         project_file::settings(file.path(), &UserConfig::default()).unwrap().rules
     }
 
-    /// The configuration; JSON is YAML.
+    /// Returns the configuration file as JSON, which is valid YAML.
     fn file(&self) -> Value {
         let mut points: Map<String, Value> = Map::new();
         for hook in &self.hooks {
@@ -189,7 +189,7 @@ fn declared(rng: &mut SeededRandom, i: usize, workflows: usize) -> Hook {
     }
 }
 
-/// A step of a workflow, which completes and unblocks no task.
+/// Returns a workflow step that neither completes nor unblocks a task.
 fn step(rng: &mut SeededRandom, workflows: usize) -> Declared {
     match action(rng, workflows) {
         Declared::Update { target, change: Change::Complete(_) | Change::Unblock } => {
@@ -199,7 +199,7 @@ fn step(rng: &mut SeededRandom, workflows: usize) -> Declared {
     }
 }
 
-/// An action that may run the first `workflows` workflows.
+/// Returns an action that may run one of the first `workflows` workflows.
 fn action(rng: &mut SeededRandom, workflows: usize) -> Declared {
     match rng.below(10) {
         0..3 => Declared::Create {
@@ -243,10 +243,10 @@ impl Declared {
                     Goal::Result => json!("use {{ result }}"),
                 };
                 if *waits {
-                    payload["dependsOn"] = json!(["{{task_id}}"]);
+                    payload["depends_on"] = json!(["{{task_id}}"]);
                 }
                 if *child {
-                    payload["parentTaskId"] = json!("{{task_id}}");
+                    payload["parent_task_id"] = json!("{{task_id}}");
                 }
                 json!({ "create_task": payload })
             }
@@ -275,14 +275,14 @@ impl Declared {
 
 fn change_file(id: String, change: &Change) -> Value {
     match change {
-        Change::Start => json!({"taskId": id, "action": "start"}),
-        Change::Submit => json!({"taskId": id, "action": "submit"}),
-        Change::Complete(None) => json!({"taskId": id, "action": "complete"}),
+        Change::Start => json!({"task_id": id, "action": "start"}),
+        Change::Submit => json!({"task_id": id, "action": "submit"}),
+        Change::Complete(None) => json!({"task_id": id, "action": "complete"}),
         Change::Complete(Some(_)) => {
-            json!({"taskId": id, "action": "complete", "payload": {"result": "done"}})
+            json!({"task_id": id, "action": "complete", "payload": {"result": "done"}})
         }
-        Change::Block => json!({"taskId": id, "action": "block", "payload": {"reason": "hook"}}),
-        Change::Unblock => json!({"taskId": id, "action": "unblock"}),
-        Change::ConfirmReady => json!({"taskId": id, "action": "transition_to_ready"}),
+        Change::Block => json!({"task_id": id, "action": "block", "payload": {"reason": "hook"}}),
+        Change::Unblock => json!({"task_id": id, "action": "unblock"}),
+        Change::ConfirmReady => json!({"task_id": id, "action": "transition_to_ready"}),
     }
 }

@@ -1,4 +1,5 @@
-//! One case: processes that take turns, get lost, repeat themselves, and are compared with the model.
+//! One case: processes that take turns, lose connections and repeat batches, compared with the
+//! model.
 
 use std::sync::{Arc, Mutex};
 
@@ -19,7 +20,7 @@ use crate::rules::Setup;
 use crate::tasks::Ask;
 use crate::wire::{Loss, Wire};
 
-/// Where the processes of a case meet.
+/// The log that the processes of a case share.
 pub(crate) enum Home {
     Elsewhere(Wire),
     File(TempDir),
@@ -43,13 +44,13 @@ pub(crate) struct Case {
     pub(crate) home: Home,
     pub(crate) rules: EffectiveConfig,
     pub(crate) processes: Vec<Project>,
-    /// Whose turn it is; the views of the others are stale.
+    /// Index of the current process; the views of the others are stale.
     pub(crate) turn: usize,
-    /// The log, as far as it was compared.
+    /// The part of the log that was compared.
     pub(crate) events: Vec<StoredEvent>,
-    /// Where the batches of commands are in it.
+    /// Ranges of the command batches in it.
     batches: Vec<(usize, usize)>,
-    /// The next name for a task.
+    /// Number of the next task name.
     pub(crate) fresh: usize,
 }
 
@@ -58,13 +59,13 @@ impl Case {
         Case::over(rng, setup, Wire::default())
     }
 
-    /// A few processes over the log at the end of `wire`.
+    /// Creates a case with a few processes over the log behind `wire`.
     pub(crate) fn over(mut rng: SeededRandom, setup: Setup, wire: Wire) -> Case {
         let processes = *rng.pick(&[1, 1, 1, 1, 2, 2, 2, 3]);
         Case::new(rng, setup, Home::Elsewhere(wire), processes)
     }
 
-    /// Two processes that overtake each other.
+    /// Creates a case with two processes that overtake each other.
     pub(crate) fn racing(rng: SeededRandom, setup: Setup, wire: Wire) -> Case {
         Case::new(rng, setup, Home::Elsewhere(wire), 2)
     }
@@ -95,7 +96,7 @@ impl Case {
         }
     }
 
-    /// Takes `turns` turns at random, with the comparison after each.
+    /// Takes `turns` random turns, and compares after each.
     pub(crate) fn play(&mut self, turns: usize) {
         for _ in 0..turns {
             match self.rng.below(80) {
@@ -140,7 +141,7 @@ impl Case {
         }
     }
 
-    /// Commands that nothing happens to, compared when all are done.
+    /// Executes commands without faults, and compares after the last.
     pub(crate) fn commands(&mut self, asks: &[Ask]) {
         for ask in asks {
             let command = asks::command(ask, &self.names);
@@ -151,7 +152,7 @@ impl Case {
         self.compare("several commands");
     }
 
-    /// A command whose way into the log another process overtakes with its own.
+    /// Executes a command whose append another process overtakes with its own.
     pub(crate) fn overtaken_command(&mut self) {
         let (slow, quick) = (self.ask(), self.ask());
         let (slow, quick) = (self.renamed(slow), self.renamed(quick));
@@ -167,9 +168,10 @@ impl Case {
         self.compare(&format!("{slow:?}, overtaken by {quick:?}"));
     }
 
-    /// The answers to two commands, where the quick one got in between if there was a between.
+    /// Returns the results of two commands; the quick one runs between the decision and the append
+    /// of the slow one, if it appends.
     fn overtake(&mut self, slow: &Ask, quick: &Ask) -> (Answer, Option<Answer>) {
-        let Home::Elsewhere(wire) = &self.home else { panic!("a file has no between") };
+        let Home::Elsewhere(wire) = &self.home else { panic!("a file cannot be overtaken") };
         let (wire, heard) = (wire.clone(), Arc::new(Mutex::new(None)));
         let slow = asks::command(slow, &self.names);
         let quick = asks::command(quick, &self.names);
@@ -207,7 +209,7 @@ impl Case {
         self.compare("dispatch");
     }
 
-    /// A dispatcher that is lost after its first batch.
+    /// Dispatches with a loss of the connection after the first batch.
     pub(crate) fn dispatch_one_batch(&mut self) {
         let Home::Elsewhere(wire) = &self.home else { return self.dispatch() };
         let loss = Loss { after: 0, stored: true };
@@ -241,7 +243,7 @@ impl Case {
         }
     }
 
-    /// Loses the connection within the next `most` batches, at times.
+    /// Sometimes plans a loss of the connection within the next `most` batches.
     fn plan_loss(&mut self, most: usize) -> Option<Loss> {
         let Home::Elsewhere(wire) = &self.home else { return None };
         let planned = self.rng.chance(10);
@@ -251,7 +253,7 @@ impl Case {
         loss
     }
 
-    /// The loss that was planned, if it came to it.
+    /// Returns the planned loss, if it happened.
     fn came(&self, loss: Option<Loss>) -> Option<Loss> {
         let Home::Elsewhere(wire) = &self.home else { return None };
         let loss = loss.filter(|_| !wire.is_loss_pending());
@@ -259,7 +261,7 @@ impl Case {
         loss
     }
 
-    /// Delivers a stored batch again, or one that pretends to be it.
+    /// Delivers a stored batch again, or a forged copy of it.
     fn repeat_a_batch(&mut self) {
         if self.batches.is_empty() {
             return;
@@ -294,7 +296,7 @@ impl Case {
         self.processes[at] = Project::new(self.home.open(), self.rules.clone(), "someone else");
     }
 
-    /// Finishes what is left, by whichever processes, more often than needed.
+    /// Finishes the remaining work with any processes, more often than necessary.
     pub(crate) fn finish(&mut self) {
         for _ in 0..2 {
             self.run_workflows();

@@ -1,4 +1,4 @@
-//! The model's tasks: a list, scanned from end to end for every question.
+//! The model's tasks: a list that is scanned completely for every query.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ pub(crate) enum State {
     Deleted,
 }
 
-/// Tasks are numbered in the order of their creation; the deleted keep their number.
+/// A task. Tasks are numbered in the order of their creation; deleted tasks keep their number.
 #[derive(Clone, Debug)]
 pub(crate) struct Task {
     /// The `n` of the id `tn`, for a task that a command added.
@@ -62,7 +62,7 @@ pub(crate) enum Ask {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tasks(pub(crate) Vec<Task>);
 
-/// The name of the refusal that is expected.
+/// The name of the expected refusal.
 pub(crate) type Refused = &'static str;
 
 impl Tasks {
@@ -74,7 +74,7 @@ impl Tasks {
         self.0.iter().position(|task| task.name == Some(name)).unwrap_or(NOWHERE)
     }
 
-    /// Dependencies that are not completed.
+    /// Returns the number of dependencies that are not completed.
     pub(crate) fn open(&self, task: usize) -> usize {
         self.0[task].on.iter().filter(|on| self.0[**on].state != State::Completed).count()
     }
@@ -83,7 +83,7 @@ impl Tasks {
         self.open(task) == 0
     }
 
-    /// The state as it is shown.
+    /// Returns the state as shown to users.
     pub(crate) fn shown(&self, task: usize) -> &'static str {
         match self.0[task].state {
             State::Open if self.is_free(task) => "ready",
@@ -107,7 +107,7 @@ impl Tasks {
         (0..self.0.len()).filter(|task| self.0[*task].on.contains(&on)).collect()
     }
 
-    /// Whether `from` waits for `to`, through however many others.
+    /// Returns whether `from` depends on `to`, directly or through others.
     fn leads(&self, from: usize, to: usize) -> bool {
         from == to || self.0[from].on.iter().any(|on| self.leads(*on, to))
     }

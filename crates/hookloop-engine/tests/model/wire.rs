@@ -1,4 +1,4 @@
-//! The way to a log that others write to as well, and that fails at times.
+//! A connection to a log that other processes write to as well, and that fails at times.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -13,41 +13,41 @@ use hookloop_store::memory::MemoryLog;
 use hookloop_store::snapshot::{SnapshotStore, ViewSnapshot};
 use hookloop_store::store::LogEngine;
 
-/// The connection is lost at the append after so many more.
+/// A loss of the connection, after this number of further appends.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Loss {
     pub(crate) after: usize,
-    /// The batch got through and only the answer was lost.
+    /// Whether the batch was stored and only the response was lost.
     pub(crate) stored: bool,
 }
 
 impl Loss {
-    /// Batches that get through.
+    /// Returns the number of batches that are stored.
     pub(crate) fn batches(self) -> usize {
         self.after + usize::from(self.stored)
     }
 }
 
-/// What becomes of a batch that another process overtook.
+/// Result of a batch that another process overtook.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Overtaken {
-    /// It is refused if the other wrote to a subject of its own.
+    /// The batch is refused if the other process wrote to one of its subjects.
     #[default]
     OnItsSubjects,
-    /// It is refused if the other wrote at all.
+    /// The batch is refused if the other process wrote at all.
     Anywhere,
 }
 
 type Rival = Box<dyn FnOnce() + Send>;
 
-/// How long a copy of the log may be behind.
+/// Timeout for a lagging replica of the log.
 const BEHIND: Duration = Duration::from_secs(20);
 
 #[derive(Clone)]
 pub(crate) struct Wire {
     log: Arc<dyn LogEngine>,
-    /// The last place that was acknowledged to any process. One copy of a log may be behind another;
-    /// the model has no such thing, so every process sees at least this.
+    /// The last sequence that was acknowledged to any process. Replicas of a log may lag behind
+    /// each other, but not in the model, so every process reads at least up to this sequence.
     acknowledged: Arc<AtomicU64>,
     loss: Arc<Mutex<Option<Loss>>>,
     rival: Arc<Mutex<Option<Rival>>>,
@@ -71,7 +71,7 @@ impl Wire {
         }
     }
 
-    /// The way to a log of another kind.
+    /// Returns a connection to a log of another kind.
     pub(crate) fn to(log: Arc<dyn LogEngine>, overtaken: Overtaken) -> Wire {
         Wire { log, ..Wire::new(overtaken) }
     }
@@ -87,12 +87,12 @@ impl Wire {
         *self.loss.lock().unwrap() = loss;
     }
 
-    /// Whether a planned loss is still to come.
+    /// Returns whether a planned loss has not happened yet.
     pub(crate) fn is_loss_pending(&self) -> bool {
         self.loss.lock().unwrap().is_some()
     }
 
-    /// Lets `rival` act between the decision about the next batch and its way into the log.
+    /// Lets `rival` run between the decision about the next batch and its append.
     pub(crate) fn plan_rival(&self, rival: Rival) {
         *self.rival.lock().unwrap() = Some(rival);
     }
@@ -101,7 +101,7 @@ impl Wire {
         *self.rival.lock().unwrap() = None;
     }
 
-    /// Lets the rival act, if there is one; answers whether it wrote.
+    /// Lets the rival run, if there is one; returns whether it wrote.
     fn let_rival_act(&self) -> Result<bool, LogError> {
         let Some(rival) = self.rival.lock().unwrap().take() else { return Ok(false) };
         let before = self.acknowledged.load(Ordering::SeqCst);

@@ -1,4 +1,4 @@
-//! What has to be true of any session, told from its log and from what happened outside.
+//! Invariants of every session, checked against its log and the simulated world.
 
 use std::collections::HashMap;
 
@@ -13,7 +13,7 @@ use crate::scene::passes;
 pub(crate) fn all(ended: &Ended) {
     outputs_reach_one_prompt_in_order(ended);
     limits_hold(ended);
-    the_purse_holds(ended);
+    the_budget_holds(ended);
     it_ends_once(ended);
     every_hook_runs_at_every_point(ended);
     what_is_complete_is_proven(ended);
@@ -27,7 +27,7 @@ fn bodies(ended: &Ended) -> impl Iterator<Item = &EventBody> {
     ended.events.iter().map(|stored| &stored.event.body)
 }
 
-/// What was in the prompts of turns that ended well, in their order.
+/// Returns the outputs in the prompts of finished turns, in order.
 fn delivered(ended: &Ended) -> Vec<&String> {
     let committed = bodies(ended).filter_map(|body| match body {
         EventBody::TurnEnded(turn) if turn.result == TurnResult::Finished => {
@@ -50,7 +50,7 @@ fn outputs_reach_one_prompt_in_order(ended: &Ended) {
     for text in &delivered {
         *times.entry(text).or_default() += 1;
     }
-    // Feedback of gates may say the same twice; hooks and people never do.
+    // Gates may give the same feedback twice; hooks and people never repeat a text.
     let is_unique = |text: &str| piped.iter().filter(|other| other.text == text).count() == 1;
     let mut missing = 0;
     for item in piped.iter().filter(|item| is_unique(&item.text)) {
@@ -65,7 +65,7 @@ fn outputs_reach_one_prompt_in_order(ended: &Ended) {
     assert!(missing <= expected, "{missing} of {undelivered} and {replaced_outputs} replaced");
     if ended.session.undelivered > 0 {
         let may_leave = match ended.session.outcome.as_ref().unwrap() {
-            // The last word did not reach the agent, or there was always another.
+            // The final turn did not reach the agent, or produced further output each time.
             SessionOutcome::Complete { unproven: false } => {
                 ended.session.deliveries > 0 || is_spent(ended) || was_dropped(ended)
             }
@@ -77,7 +77,7 @@ fn outputs_reach_one_prompt_in_order(ended: &Ended) {
         };
         assert!(may_leave, "{:?}: {} left", ended.session.outcome, ended.session.undelivered);
     }
-    // In their order, but for what on_error says, which is due at once.
+    // Outputs arrive in order, except those of on_error, which are due at once.
     let places: Vec<usize> = delivered
         .iter()
         .filter(|text| is_unique(text))
@@ -89,19 +89,19 @@ fn outputs_reach_one_prompt_in_order(ended: &Ended) {
     assert!(places.is_sorted(), "{places:?}");
 }
 
-/// A decision at the retry limit has dropped what waited.
+/// Returns whether a decision at the retry limit dropped the pending outputs.
 fn was_dropped(ended: &Ended) -> bool {
-    bodies(ended).any(|body| matches!(body, EventBody::RetryLimitAnswered(_)))
+    bodies(ended).any(|body| matches!(body, EventBody::DecisionMade(_)))
 }
 
-/// There is no time or money left for a last word.
+/// Returns whether no time or money is left for a final turn.
 fn is_spent(ended: &Ended) -> bool {
     let (limits, session) = (&ended.nature.limits, &ended.session);
-    session.usage.cost_micros >= limits.cost_micros
-        || session.usage.tokens() >= limits.tokens
-        || session.errors >= limits.errors
+    session.usage.cost_micros >= limits.max_cost_micros
+        || session.usage.tokens() >= limits.max_tokens
+        || session.errors >= limits.max_errors
         || session.shortage.is_some()
-        || session.active_ms + 20_000 >= limits.duration_ms
+        || session.active_ms + 20_000 >= limits.max_duration_ms
 }
 
 fn limits_hold(ended: &Ended) {
@@ -110,15 +110,15 @@ fn limits_hold(ended: &Ended) {
         EventBody::IterationStarted(started) => Some(started.number),
         _ => None,
     });
-    assert!(numbers.max().unwrap_or(0) <= limits.iterations);
+    assert!(numbers.max().unwrap_or(0) <= limits.max_iterations);
     let fallback = ended.nature.fallback.as_ref();
     let (mut cost, mut tokens, mut errors, mut given_up) = (0, 0, 0, 0);
     let mut rate_limited = 0;
     for body in bodies(ended) {
         match body {
             EventBody::IterationStarted(_) | EventBody::TurnStarted(_) => {
-                assert!(cost < limits.cost_micros && tokens < limits.tokens);
-                assert!(errors < limits.errors, "a turn after {errors} errors");
+                assert!(cost < limits.max_cost_micros && tokens < limits.max_tokens);
+                assert!(errors < limits.max_errors, "a turn after {errors} errors");
             }
             EventBody::TurnEnded(turn) => {
                 cost += turn.usage.cost_micros;
@@ -137,9 +137,9 @@ fn limits_hold(ended: &Ended) {
                     }
                     _ => (errors, rate_limited),
                 };
-                if fallback
-                    .is_some_and(|other| errors >= other.after.min(limits.errors) && given_up < 2)
-                {
+                if fallback.is_some_and(|other| {
+                    errors >= other.after.min(limits.max_errors) && given_up < 2
+                }) {
                     (given_up, errors) = (given_up + 1, 0);
                 }
             }
@@ -147,20 +147,21 @@ fn limits_hold(ended: &Ended) {
         }
     }
     for began in &ended.story.turns_began_ms {
-        assert!(*began < limits.duration_ms, "a turn began after {began} ms");
+        assert!(*began < limits.max_duration_ms, "a turn began after {began} ms");
     }
 }
 
-/// What is spent, lost and set aside is never more than there is, and the books say the same at the end.
-fn the_purse_holds(ended: &Ended) {
-    let purse = &ended.nature.rules.limits.purse;
-    let limit = [purse.day.cost_micros, purse.ever.cost_micros].into_iter().flatten().min();
+/// Checks that spent, written-off and reserved amounts never exceed the budget, and that the view
+/// agrees at the end.
+fn the_budget_holds(ended: &Ended) {
+    let budget = &ended.nature.rules.limits.budget;
+    let limit = [budget.day.cost_micros, budget.total.cost_micros].into_iter().flatten().min();
     let (mut used, mut lost, mut open) = (0, 0, 0);
     for stored in &ended.all {
         match &stored.event.body {
-            EventBody::TurnReserved(reserved) => open += reserved.amount.cost_micros,
+            EventBody::BudgetReserved(reserved) => open += reserved.amount.cost_micros,
             EventBody::IterationStarted(_) | EventBody::TurnStarted(_) => {
-                assert!(open > 0 || limit.is_none(), "a turn for which nothing is set aside");
+                assert!(open > 0 || limit.is_none(), "a turn without a reservation");
             }
             EventBody::TurnEnded(turn) => {
                 used += turn.usage.cost_micros;
@@ -176,7 +177,7 @@ fn the_purse_holds(ended: &Ended) {
         assert!(limit.is_none_or(|limit| used + lost + open <= limit), "{used} {lost} {open}");
     }
     let (spent, reservations) = &ended.books;
-    assert_eq!((spent.used.cost_micros, spent.lost.cost_micros), (used, lost));
+    assert_eq!((spent.used.cost_micros, spent.written_off.cost_micros), (used, lost));
     assert!(reservations.is_empty(), "{reservations:?}");
 }
 
@@ -191,12 +192,12 @@ fn it_ends_once(ended: &Ended) {
     assert!(begun >= 1 && begun <= 1 + died, "session_end ran {begun} times, {died} died in it");
 }
 
-/// Each time that a point was passed, each of its hooks had run and was recorded.
+/// Checks that each of a point's hooks ran and was recorded each time that the point completed.
 fn every_hook_runs_at_every_point(ended: &Ended) {
     let passed = |point: &str| {
         bodies(ended)
             .filter(|body| match body {
-                EventBody::PointPassed(passed) => passed.point == point,
+                EventBody::HookPointCompleted(passed) => passed.point == point,
                 EventBody::IterationStarted(started) => {
                     point == "pre_iteration" && started.attempt == 1
                 }
@@ -211,7 +212,7 @@ fn every_hook_runs_at_every_point(ended: &Ended) {
             let ran = bodies(ended).filter(is_its).count();
             assert!(
                 ran >= passed(point),
-                "{}: {ran} runs at {} passages",
+                "{}: {ran} runs in {} completions",
                 hook.name,
                 passed(point)
             );
@@ -228,7 +229,7 @@ fn what_is_complete_is_proven(ended: &Ended) {
     });
     for gate in gates {
         let files = ended.story.files;
-        assert!(passes(&gate.name, files), "complete, and `{}` says no to {files}", gate.name);
+        assert!(passes(&gate.name, files), "complete, but `{}` fails on {files}", gate.name);
         let receipt = ended.session.receipts.iter().find(|receipt| receipt.gate == gate.name);
         let tree = receipt.and_then(|receipt| receipt.tree.clone());
         assert_eq!(tree, Some(format!("tree-{files}")), "{:?}", ended.session.receipts);
@@ -244,7 +245,7 @@ fn what_is_complete_has_changed_something(ended: &Ended) {
     assert_ne!(start.files, ended.story.files.to_string(), "complete without any change");
 }
 
-/// Folds the session event by event, and looks at each turn that begins.
+/// Folds the session event by event, and checks each turn that begins.
 fn no_turn_follows_a_decision_or_a_give_up(ended: &Ended) {
     let mut session: Option<Session> = None;
     for body in bodies(ended) {
@@ -289,7 +290,7 @@ fn the_log_says_whether_it_is_proven(ended: &Ended) {
     }
 }
 
-/// How often things were seen: what is never seen is not tested.
+/// Counts of the situations that occurred: a situation with count 0 is not tested.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
     complete: u64,
@@ -362,7 +363,7 @@ impl Seen {
         self.no_changes += other.no_changes;
     }
 
-    /// In many sessions everything happens.
+    /// Checks that many sessions together cover every situation.
     pub(crate) fn check(&self, seeds: u64) {
         if seeds < 1_000 {
             return;

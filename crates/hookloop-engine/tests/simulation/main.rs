@@ -1,7 +1,7 @@
-//! The loop in a made-up world: random agents, hooks, people and crashes, one seed one run, checked against
-//! what has to be true of any session.
+//! Runs the loop in a simulated world with random agents, hooks, people and crashes, one run per
+//! seed, and checks the invariants of every session.
 //!
-//! `HOOKLOOP_SEEDS=100000` runs more, `HOOKLOOP_SEED=7` runs one and says what happens.
+//! `HOOKLOOP_SEEDS=100000` runs more seeds, `HOOKLOOP_SEED=7` runs one and prints its events.
 #![expect(clippy::unwrap_used, clippy::print_stderr, reason = "tests")]
 
 mod check;
@@ -27,15 +27,15 @@ use hookloop_testkit::SeededRandom;
 use scene::{Crash, Nature, Scene, Story};
 
 const SEEDS: u64 = 10_000;
-/// Programs that perform one session: it ends with fewer.
+/// Maximum number of processes that run one session one after the other.
 const PROGRAMS_MAX: u32 = 200;
 
-/// What is left of a session when it is over.
+/// State of a session after its end.
 pub(crate) struct Ended {
     pub(crate) nature: Nature,
     pub(crate) story: Story,
     pub(crate) events: Vec<StoredEvent>,
-    /// Those of the purse too.
+    /// All events, including those of the budget.
     pub(crate) all: Vec<StoredEvent>,
     pub(crate) books: (SpentAmount, Vec<BudgetReservation>),
     pub(crate) session: Session,
@@ -46,7 +46,7 @@ fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
 }
 
-/// Performs the session of a seed, however many programs that takes.
+/// Runs the session of a seed, with as many processes as it needs.
 fn perform(seed: u64) -> Ended {
     let mut dice = SeededRandom::new(seed);
     let nature = Nature::roll(&mut dice);
@@ -78,7 +78,7 @@ fn perform(seed: u64) -> Ended {
         let session = driver.session().clone();
         let events = log.history(&subject, usize::MAX).unwrap();
         let again = Session::of(events.iter().map(|stored| &stored.event.body)).unwrap();
-        assert_eq!(session, again, "what a program has in mind is what the log says");
+        assert_eq!(session, again, "the state in memory differs from the log");
         if session.phase == SessionPhase::Paused {
             take_on(&log, &subject);
             continue;
@@ -93,7 +93,7 @@ fn perform(seed: u64) -> Ended {
     panic!("{PROGRAMS_MAX} programs did not end the session");
 }
 
-/// Another program has the session, as `hookloop resume` says it.
+/// Records that another process continues the session, like `hookloop resume`.
 fn take_on(log: &MemoryLog, subject: &Subject) {
     let events = log.history(subject, usize::MAX).unwrap();
     let session = Session::of(events.iter().map(|stored| &stored.event.body)).unwrap();
@@ -122,7 +122,8 @@ pub(crate) fn append(log: &MemoryLog, subject: &Subject, body: EventBody) {
     log.append(&[NewEvent { expected, event }]).unwrap();
 }
 
-/// What was seen in the sessions of these seeds, each as it should be.
+/// Returns the situations that occurred in the sessions of these seeds, after checking each
+/// session.
 fn perform_all(seeds: impl Iterator<Item = u64>) -> check::Seen {
     let mut seen = check::Seen::default();
     for seed in seeds {

@@ -1,4 +1,4 @@
-//! A world that is made up.
+//! The simulated world.
 
 use std::cell::RefCell;
 use std::fmt::Write;
@@ -14,12 +14,12 @@ use hookloop_core::hook_protocol::{HookOutcome, HookStatus, HookVerdict};
 use hookloop_core::id::{SessionId, Subject};
 use hookloop_core::point::Point;
 use hookloop_core::promise::Promise;
-use hookloop_core::purse::{BudgetBounds, Purse};
-use hookloop_core::session::facts::RetryLimitAnswered;
+use hookloop_core::session::facts::DecisionMade;
 use hookloop_core::session::{
     AgentFallback, AtRetryLimit, ConversationMode, LimitDecision, PipedOutput, Session,
     SessionLimits, SessionPlan, SessionWork, StopWhen, TurnResult, Usage,
 };
+use hookloop_core::shared_budget::{BudgetBounds, SharedBudget};
 use hookloop_core::task::Task;
 use hookloop_engine::session::world::{
     DueTurn, HookSink, PlaceDamage, SessionUpdate, SessionWorld, WorktreeLoss,
@@ -34,27 +34,27 @@ use hookloop_testkit::SeededRandom;
 
 use crate::append;
 
-/// What a program dies of.
+/// Panic payload of a simulated crash.
 pub(crate) struct Crash;
 
-/// What kind of session it is.
+/// Parameters of a session.
 #[derive(Clone, Debug)]
 pub(crate) struct Nature {
     pub(crate) rules: EffectiveConfig,
     pub(crate) limits: SessionLimits,
     stop_when: Vec<StopWhen>,
     at_retry_limit: AtRetryLimit,
-    /// In a hundred turns.
+    /// Probability of a crash at each possible point, in percent.
     pub(crate) crashes: u64,
     errors: u64,
-    /// Turns that are told to wait.
+    /// Percentage of turns that are rate-limited.
     waits: u64,
     pub(crate) fallback: Option<AgentFallback>,
     conversation: ConversationMode,
     pub(crate) no_changes_ok: bool,
     hangs: u64,
     claims: u64,
-    /// How the files move: by steps that never repeat, in circles, or not at all.
+    /// How the files change: by steps that never repeat, in circles, or not at all.
     moves: Moves,
     cancels: u64,
     pauses: u64,
@@ -72,17 +72,17 @@ enum Moves {
 impl Nature {
     pub(crate) fn roll(dice: &mut SeededRandom) -> Nature {
         let limits = SessionLimits {
-            iterations: dice.below(12) as u32,
-            duration_ms: *dice.pick(&[5_000, 100_000, 10_000_000]),
-            turn_ms: 10_000,
-            errors: 1 + dice.below(4) as u32,
-            hook_retries: dice.below(4) as u32,
-            no_progress: 1 + dice.below(5) as u32,
-            remediations: 3,
-            continuations: 3,
-            tokens: *dice.pick(&[60, 1_000_000, 1_000_000]),
-            cost_micros: *dice.pick(&[50, 1_000_000, 1_000_000]),
-            unpriced_turns: u32::MAX,
+            max_iterations: dice.below(12) as u32,
+            max_duration_ms: *dice.pick(&[5_000, 100_000, 10_000_000]),
+            turn_timeout_ms: 10_000,
+            max_errors: 1 + dice.below(4) as u32,
+            gate_retries: dice.below(4) as u32,
+            max_no_progress: 1 + dice.below(5) as u32,
+            max_remediations: 3,
+            max_continuations: 3,
+            max_tokens: *dice.pick(&[60, 1_000_000, 1_000_000]),
+            max_cost_micros: *dice.pick(&[50, 1_000_000, 1_000_000]),
+            max_unpriced_turns: u32::MAX,
         };
         let ways = [
             vec![StopWhen::Default],
@@ -94,7 +94,7 @@ impl Nature {
         ];
         let often = [0, 0, 5, 30];
         let mut rules = rules(dice);
-        rules.limits.purse = purse(dice);
+        rules.limits.budget = budget(dice);
         Nature {
             rules,
             limits,
@@ -145,15 +145,20 @@ impl Nature {
     }
 }
 
-/// None, or one for a few turns, each of which uses what is set aside for it or less.
-fn purse(dice: &mut SeededRandom) -> Purse {
+/// Returns no budget, or a budget for a few turns, each of which uses at most its reservation.
+fn budget(dice: &mut SeededRandom) -> SharedBudget {
     let cost = |cost| BudgetBounds { cost_micros: Some(cost), ..BudgetBounds::default() };
-    let (day, ever) = *dice.pick(&[(None, None), (None, None), (Some(45), None), (None, Some(70))]);
+    let (day, total) =
+        *dice.pick(&[(None, None), (None, None), (Some(45), None), (None, Some(70))]);
     let bound = |amount: Option<u64>| amount.map_or_else(BudgetBounds::default, cost);
-    Purse { day: bound(day), ever: bound(ever), turn: cost(*dice.pick(&[10, 12])) }
+    SharedBudget {
+        day: bound(day),
+        total: bound(total),
+        reserve_per_turn: cost(*dice.pick(&[10, 12])),
+    }
 }
 
-/// Hooks at random points, whose output is for the agent or not.
+/// Returns hooks at random points, whose output is piped to the agent or not.
 fn rules(dice: &mut SeededRandom) -> EffectiveConfig {
     let mut yaml = "version: 1\nhooks:\n".to_owned();
     let points =
@@ -174,15 +179,15 @@ fn rules(dice: &mut SeededRandom) -> EffectiveConfig {
     project_file::settings_from(Path::new("sim"), yaml.as_bytes()).unwrap().rules
 }
 
-/// What has happened outside, whoever remembers it.
+/// Events outside the program, which survive its crashes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Story {
-    /// Each turn by its number: what was in its prompt.
+    /// The outputs in the prompt of each turn, by its number.
     pub(crate) turns: Vec<Vec<String>>,
-    /// When a turn began that is an iteration's, or any: how long the session had run.
+    /// Running time of the session at the start of each turn.
     pub(crate) turns_began_ms: Vec<u64>,
     pub(crate) ends_begun: u32,
-    /// Programs that died after session_end had begun.
+    /// Number of processes that crashed after session_end had begun.
     pub(crate) died_at_end: u32,
     pub(crate) files: u64,
     outputs: u64,
@@ -231,7 +236,7 @@ impl Scene {
         self.dice.borrow_mut().chance(percent)
     }
 
-    /// A place where a program may die.
+    /// Crashes the process at random.
     fn may_crash(&self) {
         if self.chance(self.nature.crashes) {
             let mut story = self.story.borrow_mut();
@@ -242,7 +247,7 @@ impl Scene {
         }
     }
 
-    /// Somebody else does something to the session.
+    /// Lets another user or process act on the session at random.
     fn may_be_disturbed(&mut self) {
         let subject = Subject::Session(self.id.clone());
         if self.chance(self.nature.messages) {
@@ -368,7 +373,7 @@ impl Scene {
     }
 }
 
-/// What is true of the files: a gate's word is about them alone.
+/// Returns whether a gate passes, which depends only on the files.
 pub(crate) fn passes(gate: &str, files: u64) -> bool {
     let mix = gate.bytes().fold(files, |mix, byte| mix.wrapping_mul(31).wrapping_add(byte.into()));
     mix % 3 != 0
@@ -409,7 +414,7 @@ impl SessionWorld for Scene {
             self.may_crash();
             runs.push(run);
         }
-        // What is said while session_end runs is too late for any prompt.
+        // Output that arrives while session_end runs is too late for any prompt.
         if *call.point != Point::SessionEnd {
             self.may_be_disturbed();
         }
@@ -426,7 +431,7 @@ impl SessionWorld for Scene {
             story.turns_began_ms.push(turn.session.active_ms);
             story.turns.len() - 1
         };
-        assert!(turn.timeout_ms <= self.nature.limits.turn_ms);
+        assert!(turn.timeout_ms <= self.nature.limits.turn_timeout_ms);
         let report = self.agent(number);
         self.may_be_disturbed();
         self.may_crash();
@@ -479,10 +484,10 @@ impl SessionWorld for Scene {
         if elsewhere {
             let answer =
                 *self.dice.borrow_mut().pick(&[LimitDecision::Continue, LimitDecision::Abort]);
-            let answered = RetryLimitAnswered { answer, by: "u".into() };
+            let answered = DecisionMade { answer, by: "u".into() };
             let subject = Subject::Session(self.id.clone());
-            append(&self.log, &subject, EventBody::RetryLimitAnswered(answered));
-            assert!(also_here || is_answered(), "nobody hears the answer");
+            append(&self.log, &subject, EventBody::DecisionMade(answered));
+            assert!(also_here || is_answered(), "the decision was not noticed");
         }
         let answers = [None, None, None, Some(LimitDecision::Continue), Some(LimitDecision::Abort)];
         self.dice.borrow_mut().pick(&answers).filter(|_| also_here)

@@ -35,7 +35,7 @@ fn examine(name: &str, rules: &EffectiveConfig, runner: &HookRunner) -> Vec<Find
             let hint = error.hint();
             return vec![match (hint, &error) {
                 // The hint names the rule and the person to ask.
-                (Some(hint), AgentRefusal::Forbidden(_)) => finding.mended_by(Remedy::Do(hint)),
+                (Some(hint), AgentRefusal::Forbidden(_)) => finding.with_remedy(Remedy::Do(hint)),
                 (Some(command), _) => finding.typed(command),
                 (None, _) => finding,
             }];
@@ -56,8 +56,8 @@ fn examine(name: &str, rules: &EffectiveConfig, runner: &HookRunner) -> Vec<Find
         [] => FindingGroup::Agents.ok(&about, message),
         files => {
             let message = format!("{message}; it is kept from {}", files.join(", "));
-            let mend = Remedy::Type("hookloop agents trust".to_owned());
-            FindingGroup::Agents.warning(&about, message).mended_by(mend)
+            let remedy = Remedy::Type("hookloop agents trust".to_owned());
+            FindingGroup::Agents.warning(&about, message).with_remedy(remedy)
         }
     }];
     match login {

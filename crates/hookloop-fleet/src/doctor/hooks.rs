@@ -31,14 +31,15 @@ pub fn examine(hooks: &HookRegistry, rules: &EffectiveConfig, runner: &HookRunne
     let mut findings = Vec::new();
     if rules.is_limited {
         let message = format!("the project asks for more than you allow; it has {}", rules.limits);
-        let mend =
+        let remedy =
             Remedy::Do("only your own configuration widens limits, within the policy".to_owned());
-        findings.push(FindingGroup::Hooks.warning("limits", message).mended_by(mend));
+        findings.push(FindingGroup::Hooks.warning("limits", message).with_remedy(remedy));
     }
     for hook in hooks.list() {
         let before = findings.len();
-        let mut found = |status, message: String, mend: Remedy| {
-            findings.push(FindingGroup::Hooks.finding(status, &hook.name, message).mended_by(mend));
+        let mut found = |status, message: String, remedy: Remedy| {
+            findings
+                .push(FindingGroup::Hooks.finding(status, &hook.name, message).with_remedy(remedy));
         };
         look_at(hook, runner, &mut found);
         if findings.len() == before {
@@ -48,8 +49,8 @@ pub fn examine(hooks: &HookRegistry, rules: &EffectiveConfig, runner: &HookRunne
     let gates = hooks.list().iter().filter(|hook| hook.points.contains(&Point::Stop)).count();
     if gates == 0 {
         let message = "there is no `stop` gate: an agent is done when it says so";
-        let mend = Remedy::Do("write one under `hooks: {stop: […]}` in hookloop.yaml".to_owned());
-        findings.push(FindingGroup::Hooks.warning("gates", message).mended_by(mend));
+        let remedy = Remedy::Do("write one under `hooks: {stop: […]}` in hookloop.yaml".to_owned());
+        findings.push(FindingGroup::Hooks.warning("gates", message).with_remedy(remedy));
     }
     findings
 }
@@ -62,7 +63,7 @@ pub fn examine_types(rules: &EffectiveConfig) -> Vec<Finding> {
         let MissingAgent { task_type, role, agent } = &missing;
         let message = format!("no agent `{agent}` is defined, which the type names as {role}");
         let about = format!("type {task_type}");
-        FindingGroup::Agents.warning(&about, message).mended_by(Remedy::Do(missing.remedy()))
+        FindingGroup::Agents.warning(&about, message).with_remedy(Remedy::Do(missing.remedy()))
     };
     rules.missing_agents().into_iter().map(finding).collect()
 }
@@ -136,7 +137,7 @@ fn look_at(hook: &Hook, runner: &HookRunner, found: &mut dyn FnMut(FindingStatus
     if let Some(when) = &hook.options.when {
         for point in hook.points.iter().filter(|point| can_not_hold(when, point)) {
             let message = format!("its condition can't be true at `{point}`: {when}");
-            found(Warning, message, done("mend `when`, or remove the hook"));
+            found(Warning, message, done("fix `when`, or remove the hook"));
         }
     }
     if let HookHandler::Command(text) = &hook.handler {
@@ -169,13 +170,13 @@ fn look_at_command(
         found(Error, message, done("create the file, or change the command in hookloop.yaml"));
     } else if let Some(missing) = runner.missing_program(hook) {
         let facts = environment::facts(&directory_of(hook, runner));
-        let mend = match EnvironmentGap::of_program(&missing, &facts).setup {
+        let remedy = match EnvironmentGap::of_program(&missing, &facts).setup {
             Some(setup) => {
-                Remedy::Do(format!("type `{}`, or mend the command", setup_of(hook, &setup)))
+                Remedy::Do(format!("type `{}`, or fix the command", setup_of(hook, &setup)))
             }
-            None => Remedy::Do(format!("install `{missing}`, or mend the command")),
+            None => Remedy::Do(format!("install `{missing}`, or fix the command")),
         };
-        found(Error, format!("there is no program `{missing}`"), mend);
+        found(Error, format!("there is no program `{missing}`"), remedy);
     } else if is_gate && let Some(gap) = packages_gap(text, &directory_of(hook, runner)) {
         let setup = gap.setup.unwrap_or_else(|| "npm install".to_owned());
         let message = format!("the environment is not ready: {}", gap.cause);

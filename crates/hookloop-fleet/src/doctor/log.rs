@@ -41,15 +41,15 @@ fn of_file(file: &Path, checkup: &FileCheckup) -> Finding {
             "its tables have version {}; this hookloop knows up to {SCHEMA}",
             checkup.schema
         );
-        let mend = Remedy::Do(
+        let remedy = Remedy::Do(
             "update hookloop: an older one can't read what a newer one wrote".to_owned(),
         );
-        return FindingGroup::Store.error("log", message).mended_by(mend);
+        return FindingGroup::Store.error("log", message).with_remedy(remedy);
     }
     if checkup.is_busy {
         let message = "another process has been writing to it for a while; commands wait for it";
-        let mend = Remedy::Do(format!("fuser {} says who", file.display()));
-        return FindingGroup::Store.warning("log", message).mended_by(mend);
+        let remedy = Remedy::Do(format!("fuser {} says who", file.display()));
+        return FindingGroup::Store.warning("log", message).with_remedy(remedy);
     }
     if let Some(loss) = &checkup.loss {
         return lost(loss);
@@ -72,15 +72,15 @@ fn of_file(file: &Path, checkup: &FileCheckup) -> Finding {
 
 fn damaged(file: &Path, what: &str) -> Finding {
     let message = format!("{} is damaged: {what}", file.display());
-    FindingGroup::Store.error("log", message).mended_by(Remedy::Do(restore_hint(file)))
+    FindingGroup::Store.error("log", message).with_remedy(Remedy::Do(restore_hint(file)))
 }
 
 fn lost(loss: &LogLoss) -> Finding {
-    let mend = Remedy::Do(format!(
+    let remedy = Remedy::Do(format!(
         "{}, or accept the loss: `hookloop rebuild --accept-loss`",
         restore_hint(&loss.path)
     ));
-    FindingGroup::Store.error("log", loss.to_string()).mended_by(mend)
+    FindingGroup::Store.error("log", loss.to_string()).with_remedy(remedy)
 }
 
 /// Returns the hint for a log whose file is damaged or lost.
@@ -102,24 +102,24 @@ pub fn examine_servers(urls: &str, standing: &ServerStanding) -> Vec<Finding> {
         [] => FindingGroup::Store.ok("durability", "it syncs before it acknowledges"),
         risks => {
             let message = format!("taken by `durability: unsafe`: {}", risks.join("; "));
-            let mend = Remedy::Do("docs/nats.md says how servers are set up".to_owned());
-            FindingGroup::Store.warning("durability", message).mended_by(mend)
+            let remedy = Remedy::Do("docs/nats.md says how servers are set up".to_owned());
+            FindingGroup::Store.warning("durability", message).with_remedy(remedy)
         }
     });
     if *lets_anyone_in {
         let message = "the server lets in anyone who reaches it, to read, forge and delete events";
-        let mend = Remedy::Do(
+        let remedy = Remedy::Do(
             "`hookloop nats down && hookloop nats up` gives your own server a token; docs/nats.md has the others"
                 .to_owned(),
         );
-        findings.push(FindingGroup::Store.warning("access", message).mended_by(mend));
+        findings.push(FindingGroup::Store.warning("access", message).with_remedy(remedy));
     }
     if *can_be_purged {
         let message = "the stream of this log can be purged, and this user may not change that";
-        let mend = Remedy::Do(
+        let remedy = Remedy::Do(
             "let someone who may change streams run `hookloop status` here once".to_owned(),
         );
-        findings.push(FindingGroup::Store.warning("purge", message).mended_by(mend));
+        findings.push(FindingGroup::Store.warning("purge", message).with_remedy(remedy));
     }
     findings
 }
@@ -136,15 +136,15 @@ pub fn examine_events(project: &Project) -> Result<Vec<Finding>, EngineError> {
             first.subject,
             first.reason
         );
-        let mend = "hookloop verify --accept-foreign".to_owned();
-        findings.push(FindingGroup::Store.warning("messages", message).typed(mend));
+        let remedy = "hookloop verify --accept-foreign".to_owned();
+        findings.push(FindingGroup::Store.warning("messages", message).typed(remedy));
     }
     if let Some(last) = project.store().replaced()? {
         let message = format!(
             "the stream of this log was made anew: the events up to {last} that were acknowledged before are gone"
         );
-        let mend = "hookloop rebuild --accept-loss".to_owned();
-        findings.push(FindingGroup::Store.warning("events", message).typed(mend));
+        let remedy = "hookloop rebuild --accept-loss".to_owned();
+        findings.push(FindingGroup::Store.warning("events", message).typed(remedy));
     }
     Ok(findings)
 }

@@ -50,7 +50,7 @@ pub fn examine_network(http: &HttpClient) -> Vec<Finding> {
 }
 
 fn unusable(about: &str, error: &NetworkError) -> Finding {
-    let mend = match error {
+    let remedy = match error {
         NetworkError::BadProxy { name } => {
             format!("correct {name}, such as http://proxy.example:3128")
         }
@@ -59,7 +59,7 @@ fn unusable(about: &str, error: &NetworkError) -> Finding {
         }
         NetworkError::BadUrl => "correct the address".to_owned(),
     };
-    FindingGroup::Network.error(about, error.to_string()).mended_by(Remedy::Do(mend))
+    FindingGroup::Network.error(about, error.to_string()).with_remedy(Remedy::Do(remedy))
 }
 
 /// Checks that the forge of a delivering project answers. Sends no token.
@@ -97,5 +97,5 @@ fn asked(http: &HttpClient, api: &str) -> Finding {
     let issuer = issuer.map_or(String::new(), |issuer| format!("; its issuer is `{issuer}`"));
     let hint = failure.hint.unwrap_or_else(|| format!("try `curl -v {api}`"));
     let finding = FindingGroup::Network.error("forge", format!("{}{issuer}", failure.message));
-    finding.mended_by(Remedy::Do(hint))
+    finding.with_remedy(Remedy::Do(hint))
 }

@@ -61,8 +61,8 @@ pub fn examine_state(home: &Path) -> Vec<Finding> {
     let mut findings = vec![FindingGroup::State.ok(about, home.display().to_string())];
     if let Some(name) = elsewhere(home) {
         let message = format!("{name}: databases there can lose what they promised to keep");
-        let mend = Remedy::Do(ELSEWHERE_MEND.to_owned());
-        findings.push(FindingGroup::State.warning("file system", message).mended_by(mend));
+        let remedy = Remedy::Do(ELSEWHERE_MEND.to_owned());
+        findings.push(FindingGroup::State.warning("file system", message).with_remedy(remedy));
     }
     findings
 }
@@ -110,11 +110,11 @@ pub fn examine_space(about: &str, path: &Path) -> Option<Finding> {
     let found = statfs(there).ok()?;
     let free = found.f_bavail.saturating_mul(u64::try_from(found.f_bsize).unwrap_or(0));
     let message = format!("{} free in {}", in_words(free), there.display());
-    let mend =
+    let remedy =
         || Remedy::Do("hookloop worktrees clean removes what is done; then df -h".to_owned());
     Some(match free {
-        0..SPACE_NONE => FindingGroup::State.error(about, message).mended_by(mend()),
-        SPACE_NONE..SPACE_LOW => FindingGroup::State.warning(about, message).mended_by(mend()),
+        0..SPACE_NONE => FindingGroup::State.error(about, message).with_remedy(remedy()),
+        SPACE_NONE..SPACE_LOW => FindingGroup::State.warning(about, message).with_remedy(remedy()),
         _ => FindingGroup::State.ok(about, message),
     })
 }

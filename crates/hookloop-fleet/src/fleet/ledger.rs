@@ -6,10 +6,10 @@
 
 use hookloop_config::clock::now;
 use hookloop_config::ids::fresh_id;
-use hookloop_core::event::{Event, EventBody, TurnReserved};
+use hookloop_core::event::{BudgetReserved, Event, EventBody};
 use hookloop_core::id::{SessionId, Subject};
-use hookloop_core::purse::{Amount, Purse, ReservationAnswer};
 use hookloop_core::session::{SessionPlan, SessionWork, TurnEnded};
+use hookloop_core::shared_budget::{Amount, ReservationAnswer, SharedBudget};
 use hookloop_engine::batch::{Batch, EventOrigin};
 use hookloop_engine::error::EngineError;
 use hookloop_engine::project::{FleetBudget, Project};
@@ -37,14 +37,14 @@ impl FleetLedger {
 }
 
 impl FleetBudget for FleetLedger {
-    fn budget(&self) -> Result<Purse, EngineError> {
+    fn budget(&self) -> Result<SharedBudget, EngineError> {
         self.fleet.budget()
     }
 
     /// Reserves `wish` for a session's turn, in addition to the project's own reservation.
     ///
     /// Returns `None` if another process has ended the session.
-    fn set_aside(
+    fn reserve(
         &self,
         project: &Project,
         session: &SessionId,
@@ -65,19 +65,19 @@ impl FleetBudget for FleetLedger {
             if view.session(session)?.is_none_or(|row| row.is_over()) {
                 return Ok(None);
             }
-            let purse = view.budget()?;
+            let budget = view.budget()?;
             let held = view.reservations()?;
             let held = held.iter().find(|held| held.session == *session);
             // A process that died may have reserved already and stopped here.
             let missing = wish.minus(held.map_or(Amount::default(), |held| held.amount));
-            if purse.is_none() || missing.is_nothing() {
+            if budget.is_none() || missing.is_nothing() {
                 return Ok(Some(ReservationAnswer::Granted));
             }
-            let answer = purse.reserve(&view.purse(now().into())?, missing);
+            let answer = budget.reserve(&view.budget_standing(now().into())?, missing);
             if answer == ReservationAnswer::Granted {
-                let reserved = TurnReserved { session: session.clone(), amount: missing };
+                let reserved = BudgetReserved { session: session.clone(), amount: missing };
                 let origin = EventOrigin::command(id, log.actor());
-                work.stage_quietly(origin, Subject::Purse, EventBody::TurnReserved(reserved))?;
+                work.stage_quietly(origin, Subject::Budget, EventBody::BudgetReserved(reserved))?;
             }
             Ok(Some(answer))
         })
@@ -150,7 +150,7 @@ impl FleetLedger {
                 EventBody::SessionStarted(plan) => {
                     told.push(EventBody::SessionStarted(self.abridged(plan)));
                 }
-                EventBody::TaskTaken(_) => told.push(stored.event.body.clone()),
+                EventBody::SessionTaskClaimed(_) => told.push(stored.event.body.clone()),
                 EventBody::IterationStarted(_) | EventBody::TurnStarted(_) => has_turn = true,
                 EventBody::TurnEnded(ended) => {
                     has_turn = false;

@@ -17,7 +17,7 @@ pub(crate) struct NotificationMessage {
     pub project: String,
     pub items: Vec<MessageItem>,
     /// Number of problems that the message does not describe.
-    pub left_out: usize,
+    pub omitted: usize,
 }
 
 /// One problem in a message.
@@ -35,7 +35,7 @@ impl NotificationMessage {
     /// Returns the message without control characters, limited to [`ITEMS_MAX`] problems.
     pub(super) fn cleaned(mut self) -> NotificationMessage {
         self.project = one_line(&self.project, LINE_MAX);
-        self.left_out += self.items.len().saturating_sub(ITEMS_MAX);
+        self.omitted += self.items.len().saturating_sub(ITEMS_MAX);
         self.items.truncate(ITEMS_MAX);
         for item in &mut self.items {
             item.title = one_line(&item.title, LINE_MAX);
@@ -45,7 +45,7 @@ impl NotificationMessage {
     }
 
     pub(super) fn title(&self) -> String {
-        let title = match (self.items.as_slice(), self.left_out) {
+        let title = match (self.items.as_slice(), self.omitted) {
             ([item], 0) => format!("{}: {}", self.project, item.title),
             (items, more) => format!("{}: {} problems wait", self.project, items.len() + more),
         };
@@ -62,8 +62,8 @@ impl NotificationMessage {
             lines.push(format!("  hookloop inbox show {}", item.key));
             lines.push(String::new());
         }
-        if self.left_out > 0 {
-            lines.push(format!("and {} more: hookloop inbox list", self.left_out));
+        if self.omitted > 0 {
+            lines.push(format!("and {} more: hookloop inbox list", self.omitted));
         }
         lines.join("\n").trim_end().to_owned() + "\n"
     }
@@ -71,7 +71,7 @@ impl NotificationMessage {
     /// Returns the message as the JSON body of a webhook.
     pub(super) fn json(&self, channel: &str) -> Value {
         let problems = self.items.iter().map(|item| {
-            json!({ "key": item.key, "kind": item.kind, "title": item.title, "reason": item.reason,
+            json!({ "key": item.key, "type": item.kind, "title": item.title, "reason": item.reason,
                 "since": item.since })
         });
         json!({
@@ -80,7 +80,8 @@ impl NotificationMessage {
             "channel": channel,
             "title": self.title(),
             "problems": problems.collect::<Vec<_>>(),
-            "left_out": self.left_out,
+            "truncated": self.omitted > 0,
+            "omitted": self.omitted,
         })
     }
 
@@ -134,7 +135,7 @@ mod tests {
             since: "now".into(),
         };
         let items = vec![item; count];
-        NotificationMessage { id: NoticeId::of(&["x"]), project: "p".into(), items, left_out: 0 }
+        NotificationMessage { id: NoticeId::of(&["x"]), project: "p".into(), items, omitted: 0 }
             .cleaned()
     }
 
@@ -155,7 +156,7 @@ mod tests {
     #[test]
     fn a_message_has_an_end() {
         let many = message(&"x".repeat(100_000), &"y".repeat(100_000), 500);
-        assert_eq!((many.items.len(), many.left_out), (ITEMS_MAX, 480));
+        assert_eq!((many.items.len(), many.omitted), (ITEMS_MAX, 480));
         assert!(many.title().contains("500 problems"), "{}", many.title());
         assert!(many.text().len() < 64 * 1024, "{}", many.text().len());
         let blocks = many.slack()["blocks"].as_array().map(Vec::len);

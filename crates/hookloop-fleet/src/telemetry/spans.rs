@@ -275,40 +275,40 @@ impl TracedSession<'_> {
             StepContent::Decided(decided) => {
                 says.text("hookloop.decision", &word(&decided.decision));
                 says.text("hookloop.by", &decided.by);
-                "stop_decided"
+                "stop_evaluated"
             }
             StepContent::Receipt(receipt) => {
                 says.text("hookloop.gate", &receipt.gate);
                 says.text("hookloop.gate.status", receipt.status.name());
                 says.maybe("hookloop.tree", receipt.tree.as_deref());
-                "receipt_made"
+                "receipt_recorded"
             }
             StepContent::Judged(judged) => {
                 says.text("hookloop.verdict", verdict(&judged.verdict));
                 says.count("hookloop.gates", judged.gates);
                 says.count("hookloop.failing", judged.failing.len());
                 says.maybe("hookloop.tree", judged.tree.as_deref());
-                "gates_judged"
+                "gates_evaluated"
             }
-            StepContent::SubmitJudged(judged) => {
+            StepContent::SubmissionEvaluated(judged) => {
                 says.text("hookloop.verdict", submit_verdict(&judged.verdict));
                 says.maybe("hookloop.hook.name", judged.hook.as_deref());
-                "submit_judged"
+                "submission_evaluated"
             }
             StepContent::Answered(answered) => {
                 says.text("hookloop.answer", &word(&answered.answer));
-                "retry_limit_answered"
+                "decision_made"
             }
             StepContent::Taken(taken) => {
                 says.text("hookloop.task", taken.task.as_str());
-                "task_taken"
+                "session_task_claimed"
             }
             StepContent::Left(left) => {
                 says.text("hookloop.task", left.task.as_str());
-                says.text("hookloop.how", &word(&left.how));
-                "task_left"
+                says.text("hookloop.result", &word(&left.result));
+                "session_task_released"
             }
-            StepContent::Short(_) => "purse_exhausted",
+            StepContent::Short(_) => "budget_exhausted",
             StepContent::PauseRequested => "pause_requested",
             StepContent::StopRequested => "stop_requested",
             StepContent::Paused => "session_paused",

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use hookloop_config::ids::fresh_id;
 use hookloop_core::fleet::RateLimitReported;
 use hookloop_core::id::SessionId;
-use hookloop_core::purse::{ReservationAnswer, Shortage};
+use hookloop_core::shared_budget::{ReservationAnswer, Shortage};
 use hookloop_core::task::TaskState;
 use hookloop_engine::claim::{ClaimRequest, ClaimedTask, WantedTask};
 use hookloop_engine::error::EngineError;
@@ -70,12 +70,12 @@ impl<'w> WorkerLoop<'w> {
                 Ok(StartPermission::Spend(shortage)) => {
                     if !std::mem::replace(&mut desk.is_broke, true) {
                         let why = format!("the fleet's budget: {shortage}");
-                        self.tell(&WorkerUpdate::Trouble { project: None, why });
+                        self.tell(&WorkerUpdate::Error { project: None, why });
                     }
                     return true;
                 }
                 Err(error) => {
-                    self.tell(&WorkerUpdate::Trouble { project: None, why: error.to_string() });
+                    self.tell(&WorkerUpdate::Error { project: None, why: error.to_string() });
                     return false;
                 }
             };
@@ -102,7 +102,7 @@ impl<'w> WorkerLoop<'w> {
         }
         let slowed = fleet.slowed()?;
         let agent = format!("agent:{}", self.worker.plan.agent);
-        Ok(match slowed.iter().any(|slowed| slowed.what == agent) {
+        Ok(match slowed.iter().any(|slowed| slowed.source == agent) {
             true => StartPermission::Wait,
             false => StartPermission::Begin(slowed),
         })
@@ -173,7 +173,7 @@ impl<'w> WorkerLoop<'w> {
             let is_left_alone = desk.rests[post].is_some()
                 || is_dry
                 || desk.orders.of(plan.name.as_str(), served.name()).is_some()
-                || slowed.iter().any(|slowed| slowed.what == forge);
+                || slowed.iter().any(|slowed| slowed.source == forge);
             if is_left_alone {
                 continue;
             }

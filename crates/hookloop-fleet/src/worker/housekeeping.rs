@@ -280,8 +280,9 @@ impl<'w> WorkerLoop<'w> {
     fn ride(&self, post: usize, project: &Project) -> Result<bool, TrainError> {
         let Some(runner) = project.runner() else { return Ok(false) };
         let name = self.worker.posts[post].name();
-        let mut told =
-            |arrival: &TrainReport| self.tell(&WorkerUpdate::Arrived { project: name, arrival });
+        let mut told = |arrival: &TrainReport| {
+            self.tell(&WorkerUpdate::MergeResult { project: name, arrival })
+        };
         let Ok(cancel) = Cancel::new() else { return Ok(false) };
         self.duties[post].set_train(Some(cancel.clone()));
         let arrivals = train::merge(project, runner, &cancel, &mut told);

@@ -192,7 +192,7 @@ impl ServedPost {
     }
 
     pub(super) fn served(&self) -> ServedProject {
-        ServedProject { project: self.name.clone(), unfit: self.lock().unfit.clone() }
+        ServedProject { project: self.name.clone(), ineligible: self.lock().unfit.clone() }
     }
 
     /// Checks whether the agent can work on tasks of this project, with its current files.

@@ -118,20 +118,20 @@ impl TaskRun {
 pub enum TaskRunEnd {
     Outcome(SessionOutcome),
     /// Another process has resumed the session because this one was declared lost.
-    Taken,
-    Trouble(String),
+    TakenOver,
+    Error(String),
 }
 
 impl TaskRunEnd {
     /// Returns the pause before the next claim from the project, as the next task may fail, too.
     pub(super) fn rest(&self) -> Option<Duration> {
         match self {
-            TaskRunEnd::Trouble(_) => Some(AFTER_ERROR),
+            TaskRunEnd::Error(_) => Some(AFTER_ERROR),
             TaskRunEnd::Outcome(SessionOutcome::Interrupted) => Some(AFTER_INTERRUPTION),
-            TaskRunEnd::Outcome(SessionOutcome::Limit { limit: SessionLimit::Purse }) => {
+            TaskRunEnd::Outcome(SessionOutcome::Limit { limit: SessionLimit::Budget }) => {
                 Some(AFTER_SHORTAGE)
             }
-            TaskRunEnd::Outcome(_) | TaskRunEnd::Taken => None,
+            TaskRunEnd::Outcome(_) | TaskRunEnd::TakenOver => None,
         }
     }
 }
@@ -140,9 +140,9 @@ impl From<Result<Session, PerformError>> for TaskRunEnd {
     fn from(performed: Result<Session, PerformError>) -> TaskRunEnd {
         match performed {
             Ok(Session { outcome: Some(outcome), .. }) => TaskRunEnd::Outcome(outcome),
-            Ok(_) => TaskRunEnd::Trouble("it rests".to_owned()),
-            Err(PerformError::Engine(EngineError::SessionTaken(_))) => TaskRunEnd::Taken,
-            Err(error) => TaskRunEnd::Trouble(error.to_string()),
+            Ok(_) => TaskRunEnd::Error("it rests".to_owned()),
+            Err(PerformError::Engine(EngineError::SessionTaken(_))) => TaskRunEnd::TakenOver,
+            Err(error) => TaskRunEnd::Error(error.to_string()),
         }
     }
 }
@@ -256,7 +256,7 @@ impl<'w> WorkerLoop<'w> {
             ending: None,
             _seat: seat,
         };
-        self.tell(&WorkerUpdate::Took {
+        self.tell(&WorkerUpdate::Claimed {
             project: name,
             task: &task,
             session: &session,
@@ -270,7 +270,7 @@ impl<'w> WorkerLoop<'w> {
                 self.perform(post, &project, (&task, &session), beginning, (stop, rest))
             }));
             drop(beats);
-            let end = worked.unwrap_or_else(|_| TaskRunEnd::Trouble("it panicked".to_owned()));
+            let end = worked.unwrap_or_else(|_| TaskRunEnd::Error("it panicked".to_owned()));
             self.worker.posts[post].exit();
             // The last step of the thread. Without a receiver the worker has ended.
             let _ = done.send((session, task, post, end));
@@ -304,7 +304,7 @@ impl<'w> WorkerLoop<'w> {
             Ok(opened) => opened,
             Err(error) => {
                 give_back(project, task, beginning);
-                return TaskRunEnd::Trouble(error.to_string());
+                return TaskRunEnd::Error(error.to_string());
             }
         };
         let served = &self.worker.posts[post];
@@ -407,7 +407,7 @@ impl SessionObserver for RateLimitObserver<'_> {
                     }
                     _ => None,
                 },
-                EventBody::SubmitJudged(judged) => match &judged.verdict {
+                EventBody::SubmissionEvaluated(judged) => match &judged.verdict {
                     SubmitVerdict::Retry { .. } => {
                         let until = Timestamp(now().0.saturating_add(FORGE_MS));
                         Some((format!("forge:{}", self.project), until))

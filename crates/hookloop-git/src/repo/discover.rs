@@ -36,7 +36,7 @@ impl FoundRepository {
         let Some(top) = root.ancestors().find(|directory| is_top(directory)) else {
             return Err(RepoError::NeedsHuman {
                 why: format!("{} is not in a git repository", root.display()),
-                hint: "git init, and a first commit".to_owned(),
+                hint: "run `git init` and make a first commit".to_owned(),
             });
         };
         let prefix = root.strip_prefix(top).unwrap_or(Path::new("")).to_owned();

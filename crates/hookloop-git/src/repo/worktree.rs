@@ -55,7 +55,7 @@ impl Repo<'_> {
         let damage = self.missing_files(&slot).filter(|_| was_made);
         let is_made = was_made && head.is_some() && damage.is_none();
         let git_dir = match (was_made, &head, &damage) {
-            (true, Some(_), None) => self.mend(&slot)?,
+            (true, Some(_), None) => self.repair(&slot)?,
             (true, Some(head), Some(reason)) => self.recreate(&slot, head, reason)?,
             (true, None, damage) if entry == PlaceEntry::Again || damage.is_none() => {
                 let base = state_file::read_line(&slot.made())?;
@@ -176,7 +176,7 @@ impl Repo<'_> {
     }
 
     /// Repairs git's registration of a worktree.
-    fn mend(&self, slot: &WorktreePath) -> Result<PathBuf, RepoError> {
+    fn repair(&self, slot: &WorktreePath) -> Result<PathBuf, RepoError> {
         let Some(git_dir) = self.asker.registration(&slot.path)? else {
             return self.register_anew(slot);
         };

@@ -1,6 +1,6 @@
-//! Every request that is ever sent is one that GitHub describes.
+//! Checks that every request conforms to GitHub's API description.
 //!
-//! `.ci/forge-contract` puts the description where it is looked for: $HOOKLOOP_FORGE_CONTRACT, else
+//! `.ci/forge-contract` installs the description in $HOOKLOOP_FORGE_CONTRACT, by default
 //! ~/.cache/hookloop-forge.
 
 use std::collections::BTreeSet;
@@ -14,13 +14,13 @@ use serde_json::{Value, json};
 
 use crate::ground::client;
 
-/// The request that GitHub's description has for an example.
+/// Number of the example request in GitHub's description.
 const EXAMPLE: u64 = 1347;
 const BRANCH: &str = "new-topic";
 const BASE: &str = "master";
 const HEAD: &str = "6dcb09b5b57875f334f61aebed695e2e4193db5e";
 
-/// Returns where the description is installed. A test without it fails.
+/// Returns the directory of the installed description. A test without it fails.
 fn installed() -> PathBuf {
     let named = std::env::var_os("HOOKLOOP_FORGE_CONTRACT").map(PathBuf::from);
     let usual = || PathBuf::from(std::env::var_os("HOME").unwrap()).join(".cache/hookloop-forge");
@@ -43,13 +43,14 @@ fn wish() -> RequestWish {
     }
 }
 
-/// Asks for everything that there is, with all that it can be asked with.
+/// Sends every request with all of its parameters.
 fn ask_for_everything(described: &Described) {
     let forge = client(&described.url());
     forge.find(BRANCH, BASE).unwrap();
     forge.open(&wish()).unwrap();
     forge.update(EXAMPLE, &RequestWish { base: "next".into(), ..wish() }).unwrap();
-    // The example is no draft, and what is no draft is not made ready. It has its texts already.
+    // The example is not a draft, and only a draft can be made ready. It already has title and
+    // body.
     let mut draft = example(described);
     draft["draft"] = true.into();
     let text = |name: &str| draft[name].as_str().unwrap().to_owned();
@@ -61,7 +62,7 @@ fn ask_for_everything(described: &Described) {
         let (head, title, message) = (HEAD.into(), "A title".into(), "A text".into());
         let how = MergeWish { method, head, title, message };
         forge.merge(EXAMPLE, &how).unwrap();
-        // Why it was not merged is asked for.
+        // After a failed merge the client asks for the reason.
         described.answer_next(Route::Merge, 405, json!({ "message": "no" }));
         assert!(forge.merge(EXAMPLE, &how).is_err());
     }
@@ -70,7 +71,8 @@ fn ask_for_everything(described: &Described) {
     forge.close(EXAMPLE).unwrap();
 }
 
-/// Asks for the merge queue, auto-merge and the rules of the base, which are in GraphQL alone.
+/// Sends the requests for the merge queue, auto-merge and the rules of the base, which exist only
+/// in GraphQL.
 fn ask_about_the_queue(described: &Described, forge: &impl Forge) {
     let next = |data: Value| described.answer_next(Route::GraphQl, 200, json!({ "data": data }));
     next(json!({ "repository": { "mergeQueue": { "id": "MQ_1" } } }));
@@ -91,14 +93,14 @@ fn ask_about_the_queue(described: &Described, forge: &impl Forge) {
     forge.enable_auto_merge(EXAMPLE, &how).unwrap();
 }
 
-/// The request as the description has it.
+/// Returns the example request of the description.
 fn example(described: &Described) -> Value {
     let url = format!("{}/repos/octo/demo/pulls/{EXAMPLE}", described.url());
     let text = ureq::get(&url).call().unwrap().body_mut().read_to_string().unwrap();
     serde_json::from_str(&text).unwrap()
 }
 
-/// Names in a request's query that the description does not have.
+/// Returns the query parameters of a request that the description does not contain.
 fn unknown_names(description: &Value, request: &Recorded) -> Vec<String> {
     let (method, path) = request.route.unwrap().template();
     let operation = &description["paths"][path][method.to_lowercase()];
@@ -110,7 +112,7 @@ fn unknown_names(description: &Value, request: &Recorded) -> Vec<String> {
     names.filter(|name| !known.contains(&name.as_str())).collect()
 }
 
-/// What GitHub's schema says against each query.
+/// Returns the errors of each query according to GitHub's schema.
 fn wrong_queries(directory: &Path, queries: &[String]) -> Vec<Vec<String>> {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.ci/forge-graphql.mjs");
     let mut node = Command::new("node")
@@ -140,7 +142,7 @@ fn every_request_is_one_that_github_describes() {
         assert_eq!(unknown_names(&description, request), [""; 0], "{request:?}");
     }
     let asked: BTreeSet<Route> = requests.iter().filter_map(|request| request.route).collect();
-    assert_eq!(asked, BTreeSet::from(Route::ALL), "all that flows may use is asked for here");
+    assert_eq!(asked, BTreeSet::from(Route::ALL), "a route is not covered by this test");
     let graphql = requests.iter().filter(|request| request.route == Some(Route::GraphQl));
     let queries: BTreeSet<String> =
         graphql.map(|request| request.body["query"].as_str().unwrap().to_owned()).collect();

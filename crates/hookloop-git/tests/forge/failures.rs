@@ -1,4 +1,4 @@
-//! What goes wrong, and what is to be done then.
+//! Failures of a forge, and the reaction to them.
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -31,7 +31,7 @@ fn an_answer_that_is_lost_opens_no_second_request() {
     let request = ground.forge.open(&wish).unwrap();
     assert_eq!(request.number, Some(1));
     assert_eq!(ground.hub.pulls().len(), 1);
-    // What was not done the first time is done.
+    // The retry does the steps that failed the first time.
     assert_eq!(ground.hub.pulls()[0].labels, ["agent"]);
     assert_eq!(ground.hub.pulls()[0].reviewers, ["ada"]);
     assert_eq!(ground.hub.count(Route::Open), 1);
@@ -39,7 +39,7 @@ fn an_answer_that_is_lost_opens_no_second_request() {
 
 #[test]
 fn wherever_an_answer_is_lost_it_ends_with_one_request_as_wished() {
-    // Every request that opening sends is lost once, before or after its effect.
+    // Every request of an opening is lost once, before or after its effect.
     for fault in [Fault::HangUp, Fault::HangUpAfter, Fault::status(500), Fault::status(502)] {
         for route in [Route::Open, Route::AddLabels, Route::Events, Route::AskForReview] {
             let ground = Ground::new();
@@ -81,7 +81,7 @@ fn another_head_is_neither_wished_for_nor_merged() {
     assert_eq!(ground.hub.pulls()[0].title, "Do a");
     assert!(is_stale(&ground.forge.merge(1, &how)));
     assert_eq!(ground.head("main"), base);
-    // Merged by another, with more than was wished for.
+    // Another user merged the request with more commits than requested.
     ground.forge.merge(1, &MergeWish { head, ..how.clone() }).unwrap();
     assert!(is_stale(&ground.forge.merge(1, &how)));
 }
@@ -114,7 +114,7 @@ fn a_conflict_is_the_authors_and_what_is_not_known_yet_is_looked_at_again() {
     assert!(matches!(merged, Err(ForgeError::Behind { .. })), "{merged:?}");
     let ground = Ground::new();
     ground.forge.open(&ground.wish()).unwrap();
-    // Once for the merge, once for the look at why.
+    // Once for the merge, once for the query of the reason.
     ground.hub.ponder(2);
     assert!(is_stale(&ground.forge.merge(1, &ground.merge_wish(MergeMethod::Merge))));
     ground.forge.merge(1, &ground.merge_wish(MergeMethod::Merge)).unwrap();
@@ -164,7 +164,8 @@ fn a_token_is_in_no_text_also_when_the_server_repeats_it() {
     let ground = Ground::new();
     let encoded = data_url(TOKEN);
     let headers = vec![("x-echo".to_owned(), TOKEN.to_owned())];
-    // The cut must not come before the search: at its end half of the token would be left.
+    // Redaction must come before truncation, which would otherwise leave half of the token at the
+    // end.
     let padding = "x".repeat(480);
     for status in [301, 400, 401, 403, 404, 409, 422, 429, 500] {
         let body = json!({
@@ -188,12 +189,13 @@ fn a_token_is_in_no_text_also_when_the_server_repeats_it() {
     assert!(!format!("{:?}", ground.forge).contains(TOKEN));
 }
 
-/// As it stands in an address.
+/// Returns the text as it appears in a URL.
 fn data_url(text: &str) -> String {
     text.replace('_', "%5F")
 }
 
-/// A server that answers with these bytes, whatever it is asked; the rest of what it was asked.
+/// Starts a server that answers every request with these bytes; the thread returns the number of
+/// bytes it read.
 fn server(answer: String) -> (String, std::thread::JoinHandle<usize>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
@@ -233,7 +235,7 @@ fn what_is_no_answer_is_asked_for_again() {
         assert!(is_retry(&answer), "{body}: {answer:?}");
         served.join().unwrap();
     }
-    // Nobody is there.
+    // No process listens on this address.
     let gone = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     assert!(is_retry(&client(&format!("http://{gone}")).get(1)));
 }

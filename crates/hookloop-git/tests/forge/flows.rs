@@ -1,4 +1,4 @@
-//! Requests from their opening to their end.
+//! Requests from opening to merging or closing.
 
 use hookloop_git::forge::{
     CommitChecks, Forge, ForgeError, MergeMethod, RequestState, RequestWish,
@@ -35,7 +35,7 @@ fn an_update_changes_what_differs_and_takes_nothing_away() {
     let before = ground.hub.requests().len();
     let same = ground.forge.update(1, &RequestWish { is_draft: true, ..ground.wish() }).unwrap();
     assert!(same.is_draft);
-    // Who has given a review is not asked for another, so nothing was changed.
+    // A user who has given a review is not asked for another, so there is no change.
     let asked: Vec<_> = ground.hub.requests()[before..].iter().map(|r| r.route).collect();
     assert_eq!(asked, [Some(Route::Get), Some(Route::Events)]);
 
@@ -91,7 +91,7 @@ fn each_method_merges_with_real_commits() {
         let state = RequestState::Merged { commit: merged.commit.clone() };
         assert_eq!(ground.forge.get(1).unwrap().state, state);
         assert_eq!(ground.forge.find(BRANCH, "main").unwrap().unwrap().state, state);
-        // Again: it is as it was wished.
+        // A repeated merge returns the same result.
         assert_eq!(ground.forge.merge(1, &ground.merge_wish(method)), Ok(merged), "{method}");
     }
 }
@@ -104,7 +104,7 @@ fn what_was_pushed_to_the_base_is_merged() {
     ground.work(&["push", "-q", "origin", &format!("{head}:refs/heads/main")]);
     let merged = RequestState::Merged { commit: head };
     assert_eq!(ground.forge.get(1).unwrap().state, merged);
-    // It is not what to update any more.
+    // A merged request is not updated any more.
     assert_eq!(ground.forge.update(1, &ground.wish()).unwrap().state, merged);
 }
 
@@ -162,7 +162,7 @@ fn checks_on_many_pages_are_all_read() {
         ground.forge.checks(&head),
         Ok(CommitChecks::Pending { names: vec!["last".into()] })
     );
-    // Nothing is said of what was not read.
+    // With more checks than are read, the result is an error.
     for number in 0..900 {
         ground.hub.check(Check::new(Kind::Run, &format!("d{number:03}"), [Says::Passed]));
     }

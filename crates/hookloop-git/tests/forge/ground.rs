@@ -1,4 +1,4 @@
-//! A repository with branches, and the forge over it.
+//! A repository with branches, and a forge over it.
 
 use std::path::Path;
 use std::process::Command;
@@ -32,7 +32,7 @@ pub(crate) fn client(api: &str) -> GitHub {
 }
 
 impl Ground {
-    /// A base with one commit, and a branch with two more.
+    /// Creates a base with one commit, and a branch with two more.
     pub(crate) fn new() -> Ground {
         let home = tempfile::tempdir().unwrap();
         let bare = home.path().join("bare.git");
@@ -56,7 +56,7 @@ impl Ground {
         git(&self.home.path().join("bare.git"), args)
     }
 
-    /// A commit on a branch, pushed; what the branch is at then.
+    /// Commits to a branch and pushes it; returns the new head.
     pub(crate) fn commit(&self, branch: &str, file: &str, text: &str) -> String {
         std::fs::write(self.home.path().join("work").join(file), text).unwrap();
         self.work(&["add", "."]);
@@ -65,7 +65,7 @@ impl Ground {
         self.work(&["rev-parse", "HEAD"])
     }
 
-    /// The base moves, by somebody else.
+    /// Commits to the base as another user.
     pub(crate) fn commit_to_base(&self, file: &str, text: &str) -> String {
         self.work(&["checkout", "-q", "main"]);
         let commit = self.commit("main", file, text);
@@ -97,7 +97,8 @@ impl Ground {
 }
 
 impl Drop for Ground {
-    /// Nothing was ever asked that the contract does not hold against GitHub's description.
+    /// Checks that every request had a route that the contract test checks against GitHub's
+    /// description.
     fn drop(&mut self) {
         if !std::thread::panicking() {
             let asked = self.hub.routes();

@@ -1,11 +1,11 @@
-//! GitHub, as far as it is used: against a forge on loopback with real git behind it, and against GitHub's own
-//! description of its API.
+//! Tests of the GitHub client against a forge on loopback with real git behind it, and against
+//! GitHub's own API description.
 //!
-//! - [`ground`]: a repository with branches, and the forge over it
-//! - [`flows`]: requests from their opening to their end
-//! - [`failures`]: what goes wrong, and what is to be done then
+//! - [`ground`]: a repository with branches, and a forge over it
+//! - [`flows`]: requests from opening to merging or closing
+//! - [`failures`]: failures of a forge, and the reaction to them
 //! - [`token`]: the sources of a user's token
-//! - [`contract`]: every request that is ever sent is one that GitHub describes
+//! - [`contract`]: conformance of every request to GitHub's API description
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 mod contract;

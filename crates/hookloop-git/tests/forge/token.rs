@@ -1,4 +1,4 @@
-//! Where the user's token for a forge comes from, with a program of GitHub's that is really started.
+//! Sources of the user's token for a forge, with a real process in place of GitHub's `gh`.
 
 use std::ffi::OsString;
 use std::fs;
@@ -9,7 +9,7 @@ use hookloop_git::forge::github::{ForgeToken, TokenSearch};
 use hookloop_process::KeeperPool;
 use tempfile::TempDir;
 
-/// Says which host it was asked for, and what it was told to say.
+/// A fake `gh` that checks the requested host and prints $SAYS.
 const GH: &str = "#!/bin/sh\n\
     [ \"$*\" = \"auth token --hostname $HOST_EXPECTED\" ] || exit 3\n\
     [ \"$GH_PROMPT_DISABLED\" = 1 ] || exit 4\n\
@@ -84,7 +84,7 @@ fn without_a_token_somebody_is_told_what_to_do() {
         &[],
         &[("SAYS", "said-token"), ("CODE", "1")],
         &[("SAYS", "two words")],
-        // What is set and no token is not passed over.
+        // A variable that is set to an invalid token is not skipped.
         &[("GH_TOKEN", "no token at all"), ("SAYS", "said-token")],
     ];
     for variables in rows {

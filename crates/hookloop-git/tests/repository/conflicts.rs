@@ -1,4 +1,4 @@
-//! Conflicts that an agent settles by the files that it finds.
+//! Conflicts that an agent resolves by editing the files.
 
 use std::fs;
 
@@ -9,8 +9,8 @@ use hookloop_git::repo::{
 
 use crate::fixture::{RepositoryFixture, read, task, write};
 
-/// A worktree whose work does not go with what the target has since: in `file`; the target also has `new`, and
-/// has changed `also`.
+/// Returns a worktree whose commits conflict with the target in `file`; the target also has a new
+/// file `new`, and has changed `also`.
 fn conflict<'b>(fixture: &'b RepositoryFixture) -> (Repo<'b>, Worktree, CommitId) {
     fixture.others_change("also", "also\n");
     let repo = fixture.repo();
@@ -57,7 +57,7 @@ fn files_without_markers_are_the_resolution() {
     assert_eq!(repo.state(&w).unwrap(), WorkState::Unfinished(UnfinishedOperation::LaidOut));
     let refused = repo.commit_all(&w, "with markers");
     assert!(matches!(refused, Err(RepoError::Unfinished { .. })), "{refused:?}");
-    // What is half done is not laid out again.
+    // A half-resolved conflict is not laid out again.
     write(&w, "file", "1\n2\nours and theirs\n4\n5\n");
     assert_eq!(repo.lay_out_conflict(&w, &onto).unwrap(), laid_out);
     let SettledRequest::Done { commit } = repo.settle_conflict(&w).unwrap() else { panic!() };
@@ -69,7 +69,7 @@ fn files_without_markers_are_the_resolution() {
     assert_eq!(repo.settle_conflict(&w).unwrap(), SettledRequest::Nothing);
     assert_eq!(repo.rebase(&w, &onto).unwrap(), RebaseResult::UpToDate);
     assert_eq!(repo.state(&w).unwrap(), WorkState::Clean);
-    // And the next change of the target goes on top of that, without the conflict again.
+    // The next change of the target is merged on top, without the same conflict.
     fixture.others_change("later", "later\n");
     let onto = repo.newest_base().unwrap();
     assert!(matches!(repo.rebase(&w, &onto).unwrap(), RebaseResult::Done { .. }));
@@ -103,7 +103,7 @@ fn nothing_of_the_target_is_lost_in_a_resolution() {
     write(&w, "also", "also theirs, and more\n");
     write(&w, "new", "new, changed\n");
     write(&w, "file", "1\n2\ntheirs\n4\n5\n");
-    // Their side is a resolution, and so is a file of one's own that is gone.
+    // Taking the other side is a valid resolution, and so is deleting a file of the branch.
     fs::remove_file(w.path.join("own")).unwrap();
     let SettledRequest::Done { commit } = repo.settle_conflict(&w).unwrap() else { panic!() };
     let files = fixture.git(&w.path, &["ls-tree", "--name-only", commit.as_str()]);
@@ -116,7 +116,7 @@ fn an_agent_with_git_may_do_it_itself() {
     let (repo, w, onto) = conflict(&fixture);
     repo.lay_out_conflict(&w, &onto).unwrap();
     let git = |args: &[&str]| fixture.git(&w.path, args);
-    // It throws away what is laid out, and merges.
+    // The agent discards the laid-out conflict, and merges.
     git(&["reset", "--quiet", "--hard"]);
     git(&["clean", "--quiet", "-fd"]);
     assert!(

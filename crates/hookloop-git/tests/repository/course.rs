@@ -1,4 +1,4 @@
-//! All that is done with a repository, once.
+//! All operations on a repository, once.
 
 use hookloop_git::repo::{
     BranchFate, CommitId, LandedCommit, MergeHow, MergeMethod, MergedOnto, PushResult,
@@ -8,7 +8,7 @@ use hookloop_git::repo::{
 
 use crate::fixture::{RepositoryFixture, task, write};
 
-/// Somebody else changes the target; where there is no remote, it comes to the user's own branch.
+/// Changes the target as another user; without a remote, in the user's own branch.
 fn others_change(fixture: &RepositoryFixture, repo: &Repo<'_>, file: &str, text: &str) -> CommitId {
     let commit = fixture.others_change(file, text);
     if repo.target().remote.is_none() {
@@ -21,7 +21,7 @@ fn others_change(fixture: &RepositoryFixture, repo: &Repo<'_>, file: &str, text:
     commit
 }
 
-/// Does everything; `plant` is what an agent does once it has its worktree.
+/// Runs all operations; `plant` stands for the agent's changes to its worktree.
 pub(crate) fn course(fixture: &RepositoryFixture, plant: &dyn Fn(&Worktree)) {
     let repo = fixture.repo();
     let has_remote = repo.target().remote.is_some();

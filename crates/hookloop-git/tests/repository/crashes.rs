@@ -1,6 +1,7 @@
-//! Programs that are killed, and those that come after them.
+//! Processes that are killed, and processes that continue their work.
 //!
-//! The full size, every call: `HOOKLOOP_CALLS_APART=1 cargo nextest run -p hookloop-git --test repository crashes::`.
+//! The full size, every call:
+//! `HOOKLOOP_CALLS_APART=1 cargo nextest run -p hookloop-git --test repository crashes::`.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -10,19 +11,19 @@ use hookloop_git::repo::{RebaseResult, Repo, RepoError, SettledRequest, WorkStat
 
 use crate::fixture::{RepositoryFixture, read, task, write};
 
-/// What is killed takes fewer calls of git.
+/// Upper bound of the git calls of an operation.
 const CALLS_MAX: u32 = 200;
 
-/// When a call of git is the last one.
+/// When the process is killed, relative to its last call of git.
 #[derive(Clone, Copy, Debug)]
 enum Moment {
-    /// It was not made any more.
+    /// Before the call.
     Before,
-    /// It was made, and nobody learnt of it.
+    /// After the call, without seeing its result.
     After,
 }
 
-/// A git that ends with an error at its `last` call, and at all that follow.
+/// Installs a git that fails at its `last` call, and at all later ones.
 fn mortal_git(fixture: &mut RepositoryFixture, last: u32, moment: Moment) {
     let bin = fixture.path().join("bin");
     let count = fixture.path().join("count");
@@ -50,10 +51,10 @@ fn immortal_git(fixture: &mut RepositoryFixture) {
     fixture.replace("PATH", std::env::var_os("PATH").unwrap());
 }
 
-/// What is done, and done again.
+/// An operation that is killed and repeated.
 type Act<'a> = &'a dyn Fn(&Repo<'_>) -> Result<(), RepoError>;
 
-/// Kills what `act` does at each of its calls of git, and has it done again by the next program.
+/// Kills `act` at each of its calls of git, and lets the next process repeat it.
 fn at_each_call(
     prepare: &dyn Fn(&RepositoryFixture),
     act: Act<'_>,
@@ -65,10 +66,10 @@ fn at_each_call(
     let apart =
         std::env::var("HOOKLOOP_CALLS_APART").map_or(6, |text| text.parse::<u32>().unwrap());
     let mut calls: u32 = 0;
-    // The two begin at different calls, so that fewer are left out.
+    // The two kinds start at different calls, so that fewer calls are skipped.
     for (moment, first) in [(Moment::Before, 1), (Moment::After, 1 + apart / 2)] {
         for last in (first..).step_by(apart as usize) {
-            assert!(last < CALLS_MAX, "it does not come to an end");
+            assert!(last < CALLS_MAX, "more calls of git than CALLS_MAX");
             fixture.restore(&prepared);
             mortal_git(&mut fixture, last, moment);
             let survived = fixture.open().and_then(|repo| act(&repo)).is_ok();
@@ -198,7 +199,7 @@ fn a_worktree_that_git_has_forgotten_keeps_its_edits() {
     assert!(!again.is_new);
     assert_eq!(repo.head(&again).unwrap(), head);
     assert_eq!(fixture.git(&w.path, &["status", "--porcelain"]), " M file");
-    // Killed in the middle of that, before and after git was told.
+    // Killed in the middle of that repair, before and after git has recorded it.
     for is_told in [false, true] {
         let aside = fixture.state().join("worktrees/t1.aside");
         fs::rename(&w.path, &aside).unwrap();

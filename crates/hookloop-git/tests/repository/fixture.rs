@@ -1,4 +1,4 @@
-//! A user's clone of a remote, and somebody else's.
+//! A user's clone of a remote, and another user's clone.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -12,7 +12,7 @@ use hookloop_process::{Cancel, KeeperPool};
 use tempfile::TempDir;
 
 pub(crate) struct RepositoryFixture {
-    /// Gone with this.
+    /// Deleted with the fixture.
     _dir: TempDir,
     keepers: KeeperPool,
     environment: Vec<(OsString, OsString)>,
@@ -24,7 +24,7 @@ pub(crate) struct RepositoryFixture {
 }
 
 impl RepositoryFixture {
-    /// A bare remote with one commit on `main`, and a clone of it.
+    /// Creates a bare remote with one commit on `main`, and a clone of it.
     pub(crate) fn new() -> RepositoryFixture {
         let fixture = RepositoryFixture::empty();
         fixture.git(
@@ -40,7 +40,7 @@ impl RepositoryFixture {
         fixture
     }
 
-    /// Without a remote; `main` is checked out nowhere.
+    /// Creates a clone without a remote, in which `main` is not checked out.
     pub(crate) fn alone() -> RepositoryFixture {
         let fixture = RepositoryFixture::new();
         fixture.in_checkout(&["remote", "remove", "origin"]);
@@ -48,7 +48,7 @@ impl RepositoryFixture {
         fixture
     }
 
-    /// Nothing but a home.
+    /// Creates a home directory only.
     pub(crate) fn empty() -> RepositoryFixture {
         let dir = tempfile::tempdir().unwrap();
         let real = dir.path().canonicalize().unwrap();
@@ -97,12 +97,12 @@ impl RepositoryFixture {
         self.open().unwrap()
     }
 
-    /// Variables of the user's environment beside the usual ones.
+    /// Sets a variable of the user's environment.
     pub(crate) fn set(&mut self, name: &str, value: impl Into<OsString>) {
         self.environment.push((name.into(), value.into()));
     }
 
-    /// A copy of all that there is, to come back to.
+    /// Copies the whole fixture, to restore it later.
     pub(crate) fn set_aside(&self) -> TempDir {
         let copy = tempfile::tempdir().unwrap();
         copy_all(self.path(), copy.path());
@@ -122,7 +122,7 @@ impl RepositoryFixture {
         self.environment.push((name.into(), value));
     }
 
-    /// What git says, asked as a user would.
+    /// Runs git as a user would; returns its output.
     pub(crate) fn git(&self, directory: &Path, args: &[&str]) -> String {
         let output = self.command(directory, args).output().unwrap();
         let (said, why) = (output.stdout, String::from_utf8_lossy(&output.stderr).into_owned());
@@ -146,7 +146,7 @@ impl RepositoryFixture {
         self.git(&self.checkout(), args)
     }
 
-    /// The same, whatever the repository's configuration wants to run.
+    /// Runs git in the checkout without the hooks and the fsmonitor of its configuration.
     pub(crate) fn in_checkout_unhindered(&self, args: &[&str]) {
         let mut command = self.command(&self.checkout(), args);
         let settings = [("core.hooksPath", "/dev/null"), ("core.fsmonitor", "false")];
@@ -165,7 +165,7 @@ impl RepositoryFixture {
         self.git(&directory, &["rev-parse", "HEAD"]).parse().unwrap()
     }
 
-    /// Somebody else pushes a change to `main`.
+    /// Pushes a change to `main` as another user.
     pub(crate) fn others_change(&self, file: &str, text: &str) -> CommitId {
         let other = self.path().join("other");
         self.git(&other, &["pull", "--quiet", "--rebase", "origin", "main"]);
@@ -177,7 +177,7 @@ impl RepositoryFixture {
         commit
     }
 
-    /// What a branch is at the remote.
+    /// Returns the head of a branch at the remote.
     pub(crate) fn at_remote(&self, branch: &str) -> Option<String> {
         let args = ["rev-parse", "--verify", "--quiet", &format!("refs/heads/{branch}")];
         let output = self.command(&self.path().join("origin.git"), &args).output().unwrap();
@@ -186,7 +186,7 @@ impl RepositoryFixture {
     }
 }
 
-/// With times and modes: an index goes by them.
+/// Copies with times and modes, because an index depends on them.
 fn copy_all(from: &Path, to: &Path) {
     let from = from.join(".");
     let copied = Command::new("cp").arg("-a").args([from.as_path(), to]).status().unwrap();
@@ -207,7 +207,7 @@ pub(crate) fn read(w: &Worktree, file: &str) -> String {
     fs::read_to_string(w.path.join(file)).unwrap()
 }
 
-/// Every file below a directory with its bytes or where it leads to, but for those that are left out.
+/// Returns every file below a directory with its bytes or link target, except `left_out`.
 pub(crate) fn snapshot(top: &Path, left_out: &[&str]) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut found = BTreeMap::new();
     let mut due = vec![top.to_owned()];
@@ -234,7 +234,8 @@ pub(crate) fn snapshot(top: &Path, left_out: &[&str]) -> BTreeMap<PathBuf, Vec<u
     found
 }
 
-/// All that is the user's: files, index, HEAD, refs and their logs, configuration, stash.
+/// Returns everything that belongs to the user: files, index, HEAD, refs and their logs,
+/// configuration, stash.
 pub(crate) fn users_own(checkout: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let ours = [
         ".git/objects",

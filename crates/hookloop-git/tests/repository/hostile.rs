@@ -1,7 +1,7 @@
-//! Repositories that bring commands along: whatever is done with them, none is run.
+//! Repositories that contain commands: no operation runs any of them.
 //!
-//! Each trap writes a canary. Where that can be shown simply, plain git is seen to run into it (the control), so
-//! that a trap that catches nobody is noticed.
+//! Each trap creates a canary file. If it can be shown simply, plain git does run the command (the
+//! control), so that an ineffective trap is noticed.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -12,13 +12,13 @@ use hookloop_git::repo::Worktree;
 use crate::course::course;
 use crate::fixture::{RepositoryFixture, users_own, write};
 
-/// The command of a trap, as it is written in a configuration.
+/// Placeholder for the command of a trap in a configuration.
 const TRAP: &str = "{trap}";
 
-/// Settings that name a command, and what makes plain git run it.
+/// Settings that name a command, and a git command that runs it.
 struct Trap {
     settings: &'static [(&'static str, &'static str)],
-    /// In the checkout; an empty one if it can't be shown simply.
+    /// Arguments of plain git in the checkout; empty if there is no simple control.
     control: &'static [&'static str],
 }
 
@@ -106,7 +106,7 @@ const OTHER: [Trap; 9] = [
     trap(&[("core.worktree", "{elsewhere}")], &[]),
 ];
 
-/// A repository with a command that writes a canary.
+/// A repository with a command that creates a canary file.
 struct TrappedRepository {
     fixture: RepositoryFixture,
     canary: PathBuf,
@@ -156,7 +156,7 @@ impl TrappedRepository {
         self.fixture.checkout().join(".git/config")
     }
 
-    /// Everything is done, and nobody ran into it; then plain git does.
+    /// Checks that no operation runs the command, and that plain git does.
     fn check(self, what: &str, plant: &dyn Fn(&Worktree), control: &[&str]) {
         let before = users_own(&self.fixture.checkout());
         course(&self.fixture, plant);
@@ -177,7 +177,7 @@ impl TrappedRepository {
             command.stdin(fs::File::open(self.question()).unwrap());
         }
         let output = command.output().unwrap();
-        assert!(self.canary.exists(), "{what} catches nobody: {output:?}");
+        assert!(self.canary.exists(), "{what} is ineffective: {output:?}");
     }
 
     fn question(&self) -> PathBuf {
@@ -284,10 +284,10 @@ fn a_configuration_of_the_worktree_alone() {
     course(&trapped.fixture, &plant);
     assert!(!canary.exists(), "{}", fs::read_to_string(&canary).unwrap());
     let _ = trapped.fixture.command(&trapped.fixture.checkout(), &["status"]).output().unwrap();
-    assert!(canary.exists(), "catches nobody");
+    assert!(canary.exists(), "the trap is ineffective");
 }
 
-/// What an agent can do to the worktree that it was given.
+/// Changes that an agent can make to its own worktree.
 #[test]
 fn a_worktree_that_is_led_elsewhere() {
     for what in ["link", "common directory", "both"] {
@@ -318,7 +318,7 @@ fn a_worktree_that_is_led_elsewhere() {
             fs::read_to_string(&trapped.canary).unwrap()
         );
         let _ = trapped.fixture.command(&evil, &["status"]).output().unwrap();
-        assert!(trapped.canary.exists(), "{what} catches nobody");
+        assert!(trapped.canary.exists(), "{what} is ineffective");
     }
 }
 
@@ -329,7 +329,7 @@ fn repositories_inside_of_it() {
     let traps =
         [("core.fsmonitor", TRAP), ("core.hooksPath", "{hooks}"), ("filter.evil.clean", TRAP)];
     let plant = |w: &Worktree| {
-        // A bare one among the files, one beside them, and one that the index has a link to.
+        // A bare repository among the files, one beside them, and one that the index links to.
         fixture.git(&w.path, &["init", "--quiet", "--bare", "bare"]);
         trapped.set(&w.path.join("bare/config"), &traps);
         for name in ["beside", "linked"] {
@@ -349,7 +349,7 @@ fn repositories_inside_of_it() {
     assert!(!trapped.canary.exists(), "{}", fs::read_to_string(&trapped.canary).unwrap());
 }
 
-/// The control of the one above: what the repositories inside hold is run when git looks into them.
+/// The control of the test above: git runs commands of nested repositories when it enters them.
 #[test]
 fn repositories_inside_of_it_catch_plain_git() {
     let trapped = TrappedRepository::new();
@@ -383,8 +383,8 @@ fn a_missing_object_is_not_fetched_by_the_repositorys_word() {
         .command(&trapped.fixture.checkout(), &["cat-file", "-p", &missing])
         .output()
         .unwrap();
-    assert!(trapped.canary.exists(), "catches nobody");
-    // Set while it is open: nothing that is asked there needs an object.
+    assert!(trapped.canary.exists(), "the trap is ineffective");
+    // Set while the repository is open: no operation there needs a missing object.
     let trapped = TrappedRepository::new();
     let plant = |_: &Worktree| {
         trapped.set(

@@ -1,4 +1,5 @@
-//! The train: work put on the target in the depot, looked at in a scratch checkout, and landed.
+//! The merge train: commits are merged onto the target in the private repository, checked out in a
+//! scratch directory, and landed.
 
 use std::fs;
 
@@ -19,7 +20,7 @@ fn done(merged: MergedOnto) -> (CommitId, MergeMethod) {
     }
 }
 
-/// A task's head with two commits.
+/// Returns the head of a task with two commits.
 fn two_commits(repo: &Repo<'_>, id: &str) -> CommitId {
     let w = repo.worktree(&task(id)).unwrap();
     for name in ["a", "b"] {
@@ -57,7 +58,8 @@ fn each_way_to_merge_makes_its_commits_and_always_the_same() {
         let files = fixture.git(&depot, &["ls-tree", "--name-only", commit.as_str()]);
         assert_eq!(files, ".gitignore\nfile\nt1-a\nt1-b\ntheirs");
         assert_eq!(repo.is_ancestor(&head, &commit).unwrap(), method == MergeMethod::Merge);
-        // By another program, and not by the clock: the time is that of what is merged.
+        // Another process creates the same commit, because its time is that of the merged commit
+        // and not the current time.
         let time = fixture.git(&depot, &["log", "-1", "--format=%ct", commit.as_str()]);
         assert_eq!(time, "978307200");
         assert_eq!(done(fixture.repo().merge_onto(&tip, &head, &how(method)).unwrap()).0, commit);
@@ -113,11 +115,11 @@ fn a_scratch_checkout_is_a_repository_by_itself_and_goes() {
     assert_eq!(fixture.git(&path, &["status", "--porcelain"]), "");
     assert_eq!(fixture.git(&path, &["rev-parse", "HEAD"]), commit.as_str());
     assert_eq!(fixture.git(&path, &["log", "-1", "--format=%s"]), "land t1");
-    // What runs there changes its own configuration, and no other.
+    // Processes in the scratch checkout change only its own configuration.
     let before = fs::read(fixture.state().join("depot.git/config")).unwrap();
     fixture.git(&path, &["config", "core.fsmonitor", "touch /tmp/never"]);
     assert_eq!(fs::read(fixture.state().join("depot.git/config")).unwrap(), before);
-    // While it is in use it stays; what a dead program left goes.
+    // A scratch checkout in use stays; leftovers of a dead process are removed.
     fs::create_dir_all(fixture.state().join("scratch/left/behind")).unwrap();
     let second = fixture.repo();
     assert!(path.exists());
@@ -142,7 +144,7 @@ fn the_target_is_moved_if_it_is_where_it_is_expected() {
     let now = fixture.others_change("quicker", "q\n");
     assert_eq!(repo.land(&second, &commit).unwrap(), LandedCommit::Lost { now: now.clone() });
     assert_eq!(fixture.at_remote("main").as_deref(), Some(now.as_str()));
-    // Who was killed after landing finds others on top.
+    // A process that was killed after landing finds other commits on top.
     assert_eq!(repo.land(&commit, &base).unwrap(), LandedCommit::AlreadyThere);
     let refused = repo.land(&base, &now);
     assert!(matches!(refused, Err(RepoError::Permanent { .. })), "backwards: {refused:?}");

@@ -1,4 +1,4 @@
-//! Lock files of git that a killed process left behind, and those that are somebody's.
+//! Lock files of git: leftovers of killed processes, and locks that are in use.
 
 use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt;
@@ -11,10 +11,10 @@ use hookloop_git::repo::{BranchFate, RepoError, UnsavedWork, WorktreeRemoval};
 use crate::course::course;
 use crate::fixture::{RepositoryFixture, task, users_own, write};
 
-/// Nothing in here takes longer.
+/// Time limit of every step.
 const SOON: Duration = Duration::from_secs(60);
 
-/// A lock that a process left a minute ago.
+/// Creates a lock that a process left a minute ago.
 fn plant(path: &Path) {
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     let file = File::create(path).unwrap();
@@ -50,7 +50,7 @@ fn locks_that_were_left_in_the_private_repository_are_cleared() {
     }
 }
 
-/// Locks may come at any time, not only before the repository is opened.
+/// Locks may appear at any time, not only before the repository is opened.
 #[test]
 fn a_lock_that_was_left_since_the_repository_was_opened_is_cleared() {
     let fixture = RepositoryFixture::new();
@@ -78,7 +78,7 @@ fn locks_that_were_left_on_refs_and_worktrees_of_tasks_are_cleared() {
     plant(&git.join("refs/heads/hookloop/t1.lock"));
     plant(&fixture.state().join("worktrees/t1.notes/index.lock"));
     let w = repo.worktree(&w.task).unwrap();
-    // The agent's own git finds none of them.
+    // The agent's own git finds none of the locks.
     fixture.git(&w.path, &["commit", "--quiet", "--allow-empty", "-m", "own"]);
     plant(&git.join("refs/heads/hookloop/t1.lock"));
     plant(&git.join("refs/hookloop/kept/t1/1.lock"));
@@ -89,7 +89,7 @@ fn locks_that_were_left_on_refs_and_worktrees_of_tasks_are_cleared() {
     assert_eq!(fixture.in_checkout(&["branch", "--list", "hookloop/*"]), "");
 }
 
-/// A lock that was made just now may be held by a git that can't be seen from here: it is waited for.
+/// A new lock may be held by a git that is not visible from here, so hookloop waits for it.
 #[test]
 fn a_lock_of_a_task_branch_that_stays_is_cleared_after_a_while() {
     let fixture = RepositoryFixture::new();
@@ -135,7 +135,7 @@ fn a_lock_of_the_user_that_is_in_the_way_is_named_with_what_to_type() {
     assert_eq!(fixture.in_checkout(&["branch", "--list", "hookloop/*"]), "");
 }
 
-/// A lock of the user's that is gone in a moment is waited for.
+/// hookloop waits for a lock of the user that is removed shortly afterwards.
 #[test]
 fn a_lock_of_the_user_that_goes_is_waited_for() {
     let fixture = RepositoryFixture::new();
@@ -156,7 +156,8 @@ fn a_lock_of_the_user_that_goes_is_waited_for() {
     assert_eq!(fixture.in_checkout(&["branch", "--list", "hookloop/*"]), "");
 }
 
-/// A program by the name of git that makes a lock, holds it until it may go on, and says whether it still had it.
+/// A program named git that creates a lock, holds it until it may continue, and reports whether the
+/// lock was still its own.
 struct Holder {
     child: Child,
     lock: PathBuf,
@@ -183,25 +184,25 @@ impl Holder {
         let child = command.spawn().unwrap();
         let began = Instant::now();
         while !lock.exists() {
-            assert!(began.elapsed() < SOON, "it never makes its lock");
+            assert!(began.elapsed() < SOON, "the lock was never created");
             std::thread::sleep(Duration::from_millis(5));
         }
-        // As old as one that was left, so that its age does not save it.
+        // As old as a leftover, so that its age does not protect it.
         let file = File::options().write(true).open(&lock).unwrap();
         file.set_modified(SystemTime::now() - Duration::from_secs(60)).unwrap();
         Holder { child, lock, go }
     }
 
-    /// Lets it go on after a while, and checks that nobody took its lock.
+    /// Lets the program continue after a while, and checks that its lock was not removed.
     fn end(mut self, after: Duration) {
         std::thread::sleep(after);
         assert!(self.lock.exists(), "a live lock was removed");
         fs::write(&self.go, "").unwrap();
-        assert_eq!(self.child.wait().unwrap().code(), Some(0), "its lock was taken from it");
+        assert_eq!(self.child.wait().unwrap().code(), Some(0), "its lock was replaced");
     }
 }
 
-/// The program of this git may be dead, and the git alive for a moment.
+/// The process that started this git may be dead while the git is still alive.
 #[test]
 fn a_lock_that_a_live_git_holds_in_the_private_repository_stays() {
     let fixture = RepositoryFixture::new();
@@ -233,7 +234,7 @@ fn a_lock_that_a_live_git_of_the_user_holds_on_a_task_branch_stays() {
     });
 }
 
-/// A git of another process that uses the same index of hookloop's, as a list of worktrees does.
+/// A git of another process that uses the same index of hookloop, for example to list worktrees.
 #[test]
 fn a_lock_that_a_live_git_holds_on_an_index_stays() {
     let fixture = RepositoryFixture::new();
@@ -250,7 +251,8 @@ fn a_lock_that_a_live_git_holds_on_an_index_stays() {
     });
 }
 
-/// Several programs at once, and leftovers at each turn: all arrive, and nobody loses a lock that it holds.
+/// Several processes clear leftovers concurrently: all of them succeed, and none loses a lock that
+/// it holds.
 #[test]
 fn programs_that_clear_leftovers_at_the_same_time_all_arrive() {
     let fixture = RepositoryFixture::new();

@@ -1,5 +1,5 @@
-//! The repository as delivery uses it, with real git: what each operation does, that the user's checkout is not
-//! touched by any, and that nothing that a repository brings is run.
+//! Tests of the repository as used by delivery, with real git: the result of each operation, that
+//! none touches the user's checkout, and that no command of a repository is run.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 mod conflicts;

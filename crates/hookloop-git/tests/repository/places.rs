@@ -21,7 +21,7 @@ fn a_shallow_clone() {
     assert_eq!(fs::read(fixture.checkout().join(".git/shallow")).unwrap(), shallow);
     assert_eq!(fixture.in_checkout(&["rev-list", "--count", "HEAD"]), "1");
     fixture.in_checkout(&["fsck"]);
-    // The user may get the rest at any time.
+    // The user may fetch the rest at any time.
     fixture.in_checkout(&["fetch", "--quiet", "--unshallow"]);
     let w = fixture.repo().worktree(&task("later")).unwrap();
     fixture.git(&w.path, &["log", "--oneline"]);
@@ -76,7 +76,7 @@ fn submodules_stay_as_they_are() {
 #[test]
 fn a_home_without_a_configuration() {
     let fixture = RepositoryFixture::new();
-    // The author of the target's commits has a name. The user has none.
+    // The author of the target's commits has a name, but the user has none.
     for name in ["user.name", "user.email"] {
         fixture.git(&fixture.path().join("other"), &["config", name, "other"]);
     }

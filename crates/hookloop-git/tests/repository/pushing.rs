@@ -21,14 +21,14 @@ fn later_commits_are_pushed_again() {
     let second = work(&repo, &w, "second");
     assert_eq!(repo.push(&w.branch, &second).unwrap(), PushResult::Done);
     assert_eq!(repo.remote_head(&w.branch).unwrap(), Some(second));
-    // After a rebase it is another history, and still ours.
+    // After a rebase the history differs, but the branch is still ours.
     let onto = fixture.others_change("new", "n\n");
     repo.newest_base().unwrap();
     repo.rebase(&w, &onto).unwrap();
     let third = repo.head(&w).unwrap();
     assert_eq!(repo.push(&w.branch, &third).unwrap(), PushResult::Done);
     assert_eq!(fixture.at_remote(&w.branch).as_deref(), Some(third.as_str()));
-    // Another program, later: what was pushed is known.
+    // Another process, later, knows the pushed commit.
     let repo = fixture.repo();
     fixture.git(&w.path, &["commit", "--quiet", "--amend", "-m", "amended"]);
     let amended = repo.head(&w).unwrap();
@@ -55,7 +55,7 @@ fn what_others_pushed_is_not_overwritten() {
     let refused = repo.delete_remote(&w.branch, &first);
     assert!(matches!(refused, Err(RepoError::Foreign { .. })), "{refused:?}");
     assert_eq!(fixture.at_remote("hookloop/t1").as_deref(), Some(theirs.as_str()));
-    // A branch of the same name that was there before.
+    // A branch of the same name existed before.
     fixture.git(&other, &["push", "--quiet", "origin", "hookloop/t1:hookloop/t2"]);
     let w = repo.worktree(&task("t2")).unwrap();
     let own = work(&repo, &w, "own");
@@ -68,7 +68,7 @@ fn what_is_below_is_pushed_over() {
     let fixture = RepositoryFixture::new();
     let repo = fixture.repo();
     let w = repo.worktree(&task("t1")).unwrap();
-    // Somebody made the branch by hand, at the base.
+    // A user created the branch manually, at the base.
     fixture.git(&fixture.path().join("other"), &["push", "--quiet", "origin", "main:hookloop/t1"]);
     let commit = work(&repo, &w, "work");
     assert_eq!(repo.push(&w.branch, &commit).unwrap(), PushResult::Done);
@@ -80,7 +80,7 @@ fn who_was_killed_after_a_push_knows_that_it_was_ours() {
     let repo = fixture.repo();
     let w = repo.worktree(&task("t1")).unwrap();
     let first = work(&repo, &w, "first");
-    // All that a killed program leaves: what it was about to push, and the push.
+    // State after a killed process: the note of the pending push, and the push itself.
     let note = fixture.state().join("pushed/hookloop%2Ft1");
     std::fs::create_dir_all(note.parent().unwrap()).unwrap();
     std::fs::write(note, format!("{first}\n")).unwrap();
@@ -89,7 +89,7 @@ fn who_was_killed_after_a_push_knows_that_it_was_ours() {
     let another = repo.head(&w).unwrap();
     assert!(!repo.is_ancestor(&first, &another).unwrap());
     assert_eq!(fixture.repo().push(&w.branch, &another).unwrap(), PushResult::Done);
-    // The note is there before the remote is written to.
+    // The note is written before the push.
     let third = work(&repo, &w, "third");
     let hook = fixture.path().join("origin.git/hooks/update");
     let noted = fixture.state().join("pushed/hookloop%2Ft1");
@@ -124,7 +124,7 @@ fn what_a_remote_refuses_or_cannot_do_is_told_apart() {
 #[test]
 fn a_remote_that_does_not_answer_is_tried_again() {
     let fixture = RepositoryFixture::new();
-    // A port on which nobody listens.
+    // A port on which no process listens.
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     fixture.in_checkout(&[
         "remote",

@@ -1,4 +1,4 @@
-//! Work put on top of a target that moved on.
+//! Rebasing of work onto a target that has moved.
 
 use std::fs;
 
@@ -17,7 +17,7 @@ fn commits_are_put_on_the_target_one_by_one() {
         repo.commit_all(&w, &format!("work on {name}\n\nwith a body")).unwrap().unwrap();
     }
     write(&w, ".env", "ignored, and in nobody's way\n");
-    // Written to, and the same.
+    // Rewritten with the same contents.
     let same = read(&w, "file");
     std::fs::remove_file(w.path.join("file")).unwrap();
     write(&w, "file", &same);
@@ -84,7 +84,7 @@ fn a_conflict_leaves_every_byte_as_it_was() {
     let head = repo.commit_all(&w, "does not").unwrap().unwrap();
     fixture.others_change("file", "1\n2\ntheirs\n4\n5\n");
     let onto = repo.newest_base().unwrap();
-    // The last look at the files may note what it saw.
+    // Reading the state first, because it may update the index.
     repo.state(&w).unwrap();
     let git_dir = fixture.checkout().join(".git/worktrees/t1");
     let before = (snapshot(&w.path, &[]), snapshot(&git_dir, &[]));
@@ -116,7 +116,7 @@ fn nothing_that_is_not_committed_is_rebased_over() {
     assert!(matches!(repo.rebase(&w, &onto), Err(RepoError::Dirty(_))));
     assert_eq!(read(&w, "file"), "work\n");
     fs::write(w.path.join("file"), "1\n2\n3\n4\n5\n").unwrap();
-    // An ignored file that a tracked one of the same name comes for.
+    // An ignored file, for which the target has a tracked file of the same name.
     write(&w, "built/out", "mine\n");
     let other = fixture.path().join("other");
     fixture.git(&other, &["pull", "--quiet", "--rebase", "origin", "main"]);

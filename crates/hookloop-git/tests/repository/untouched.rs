@@ -1,11 +1,11 @@
-//! What is the user's is byte for byte what it was, whatever is done.
+//! Tests that no operation changes a byte of the user's data.
 
 use std::fs;
 
 use crate::course::course;
 use crate::fixture::{RepositoryFixture, users_own};
 
-/// A checkout in which the user is in the middle of something.
+/// Creates a checkout with work of the user in progress.
 fn messy(fixture: &RepositoryFixture) {
     let checkout = fixture.checkout();
     let git = |args: &[&str]| fixture.in_checkout(args);
@@ -49,7 +49,7 @@ fn without_a_remote_only_the_target_moves() {
     messy(&fixture);
     let name = std::path::Path::new(".git/refs/heads/main");
     let log = std::path::Path::new(".git/logs/refs/heads/main");
-    // Somebody else changes it meanwhile, so it is left out of the comparison.
+    // Another user changes the target meanwhile, so it is excluded from the comparison.
     let own = || {
         let mut own = users_own(&fixture.checkout());
         own.remove(name);
@@ -64,7 +64,7 @@ fn without_a_remote_only_the_target_moves() {
 
 type Files = std::collections::BTreeMap<std::path::PathBuf, Vec<u8>>;
 
-/// The same files with the same bytes; what is not is told by name.
+/// Checks that both have the same files with the same bytes; lists the differing ones.
 fn similar(before: &Files, after: &Files) {
     let names = before.keys().chain(after.keys());
     let other: Vec<_> = names.filter(|name| before.get(*name) != after.get(*name)).collect();

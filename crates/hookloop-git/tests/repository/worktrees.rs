@@ -1,4 +1,4 @@
-//! A worktree for each task: made, found again, listed, removed.
+//! A worktree for each task: created, found again, listed, removed.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -21,7 +21,7 @@ fn a_worktree_is_made_from_the_newest_commit_and_found_again() {
     assert_eq!(read(&w, "new"), "x\n");
     assert_eq!(repo.head(&w).unwrap(), newest);
     assert_eq!(repo.state(&w).unwrap(), WorkState::Clean);
-    // As git sees it, too.
+    // Plain git agrees.
     assert_eq!(fixture.git(&w.path, &["status", "--porcelain"]), "");
     assert_eq!(fixture.git(&w.path, &["branch", "--show-current"]), "hookloop/t1");
     assert!(fixture.in_checkout(&["worktree", "list"]).contains("hookloop/t1"));
@@ -58,7 +58,7 @@ fn all_that_is_not_ignored_is_committed_whatever_the_agent_told_its_index() {
     assert_eq!(git(&["status", "--porcelain"]), "");
     assert_eq!(repo.state(&w).unwrap(), WorkState::Clean);
     assert_eq!(repo.commit_all(&w, "again").unwrap(), None);
-    // What is forced stays in: it is committed, though it is ignored.
+    // A file that was added with `--force` stays tracked, although it is ignored.
     write(&w, "built/forced", "g\n");
     fs::remove_file(w.path.join("dir/new")).unwrap();
     fs::remove_file(w.path.join("file")).unwrap();
@@ -161,7 +161,7 @@ fn a_named_file_that_would_be_committed_is_refused() {
         let refused = fixture.repo().worktree(&task("t1")).unwrap_err();
         assert!(refused.to_string().contains("not in the project"), "{refused}");
     }
-    // And is made once that is put right.
+    // The worktree is created once the setting is fixed.
     fixture.wish.copy = vec!["token".to_owned()];
     fs::write(fixture.checkout().join(".git/info/exclude"), "token\n").unwrap();
     let w = fixture.repo().worktree(&task("t1")).unwrap();
@@ -206,7 +206,7 @@ fn what_is_nowhere_else_stays_unless_it_is_to_go() {
     assert_eq!(repo.remove_worktree(&w.task, &keeping).unwrap(), RemovedWorktree::Done);
     assert!(!w.path.exists());
     let w = repo.worktree(&task("t1")).unwrap();
-    assert_eq!(repo.head(&w).unwrap(), commit, "the branch had it");
+    assert_eq!(repo.head(&w).unwrap(), commit, "the branch lost the commit");
     assert_eq!(read(&w, "file"), "work\n");
     let removed = repo.remove_worktree(&w.task, &safely(Some(commit.clone()))).unwrap();
     assert_eq!(removed, RemovedWorktree::Done);
@@ -214,7 +214,7 @@ fn what_is_nowhere_else_stays_unless_it_is_to_go() {
     assert!(!fixture.in_checkout(&["worktree", "list"]).contains("hookloop"));
     let gone = WorktreeRemoval { branch: BranchFate::Deleted, unsaved: UnsavedWork::Goes };
     assert_eq!(repo.remove_worktree(&w.task, &gone).unwrap(), RemovedWorktree::NotThere);
-    // Even what is to go can be found again.
+    // Discarded work can be restored as well.
     let w = repo.worktree(&task("t2")).unwrap();
     write(&w, "file", "thrown away\n");
     assert_eq!(repo.remove_worktree(&w.task, &gone).unwrap(), RemovedWorktree::Done);
@@ -275,12 +275,12 @@ fn a_worktree_is_checked_before_it_is_worked_in() {
         assert_eq!(read(&w, "file"), "1\n2\n3\n4\n5\n", "{what}");
         repo.forget_loss(&id).unwrap();
     }
-    // The user's own repository is what it was.
+    // The user's own repository is unchanged.
     assert_eq!(fixture.in_checkout(&["branch", "--show-current"]), "main");
     assert_eq!(fixture.in_checkout(&["status", "--porcelain"]), "");
 }
 
-/// `rm -rf "$PWD"` of an agent that works in a directory further down.
+/// `rm -rf "$PWD"` of an agent that works in a subdirectory.
 #[test]
 fn the_rest_of_a_worktree_whose_project_is_gone_is_saved() {
     let mut fixture = RepositoryFixture::new();
@@ -297,11 +297,11 @@ fn the_rest_of_a_worktree_whose_project_is_gone_is_saved() {
     assert_eq!(read(&again, "deep/project/hookloop.yaml"), "version: 1\n");
     let loss = again.loss.unwrap();
     assert_eq!(fixture.in_checkout(&["show", &format!("{}:beside", loss.saved.unwrap())]), "work");
-    // It is told until it is recorded, whoever asks.
+    // Every process reports the loss until it is recorded.
     assert!(fixture.repo().worktree(&w.task).unwrap().loss.is_some());
     repo.forget_loss(&w.task).unwrap();
     assert_eq!(repo.worktree(&w.task).unwrap().loss, None);
-    // A project that leads elsewhere is none.
+    // A project directory that is a link to another place is invalid.
     fs::remove_dir_all(&w.project).unwrap();
     symlink(fixture.checkout().join("deep/project"), &w.project).unwrap();
     assert!(repo.check_worktree(&w).is_err());
@@ -321,7 +321,7 @@ fn work_whose_branch_is_gone_is_not_thrown_away() {
         assert!(matches!(entered, Err(RepoError::NeedsHuman { .. })), "{entered:?}");
         assert_eq!(read(&w, "own"), "own\n");
     }
-    // Nothing is left of one that the user removed with its branch: it begins anew.
+    // Nothing is left of a worktree that the user removed with its branch, so a new one is created.
     fs::remove_dir_all(&w.path).unwrap();
     fixture.in_checkout(&["worktree", "unlock", "t1"]);
     fixture.in_checkout(&["worktree", "prune"]);

@@ -93,8 +93,8 @@ fn options(
             denials.note(&event);
             ready(())
         });
-    if let Some(inbox) = &access.inbox {
-        options = options.custom_inbox_prefix(inbox);
+    if let Some(prefix) = &access.inbox_prefix {
+        options = options.custom_inbox_prefix(prefix);
     }
     if let Some(ca) = &access.ca {
         readable(ca)?;

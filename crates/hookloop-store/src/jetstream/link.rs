@@ -70,7 +70,7 @@ struct LinkKey {
     credentials: Option<NatsCredentials>,
     ca: Option<PathBuf>,
     certificate: Option<(PathBuf, PathBuf)>,
-    inbox: Option<String>,
+    inbox_prefix: Option<String>,
     is_brief: bool,
 }
 
@@ -86,8 +86,8 @@ impl NatsLinks {
         access: &NatsAccess,
         is_brief: bool,
     ) -> Result<Arc<NatsLink>, JetStreamError> {
-        let NatsAccess { urls, credentials, ca, certificate, inbox, .. } = access.clone();
-        let way = LinkKey { urls, credentials, ca, certificate, inbox, is_brief };
+        let NatsAccess { urls, credentials, ca, certificate, inbox_prefix, .. } = access.clone();
+        let way = LinkKey { urls, credentials, ca, certificate, inbox_prefix, is_brief };
         let mut links = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         links.retain(|shared| shared.link.strong_count() > 0);
         let known = links.iter().find(|shared| shared.way == way);

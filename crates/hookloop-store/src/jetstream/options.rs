@@ -30,8 +30,12 @@ impl From<NatsAccess> for NatsOptions {
 
 impl NatsOptions {
     /// Creates options for servers without credentials, with their monitoring URLs.
-    pub fn at(urls: impl Into<String>, monitors: Vec<String>) -> NatsOptions {
-        NatsOptions::from(NatsAccess { urls: urls.into(), monitors, ..NatsAccess::default() })
+    pub fn at(urls: impl Into<String>, monitoring_urls: Vec<String>) -> NatsOptions {
+        NatsOptions::from(NatsAccess {
+            urls: urls.into(),
+            monitoring_urls,
+            ..NatsAccess::default()
+        })
     }
 
     pub(super) fn accepts_unsafe(&self) -> bool {

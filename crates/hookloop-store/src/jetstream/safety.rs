@@ -245,7 +245,7 @@ impl JetStreamLog {
 
     /// Checks that every server syncs.
     fn ask_monitors(&self, mut patience: RetryWindow) -> Option<UnsafeServer> {
-        let monitors = match &self.0.options.access.monitors {
+        let monitors = match &self.0.options.access.monitoring_urls {
             given if !given.is_empty() => given.clone(),
             _ => self.guess_monitors(),
         };

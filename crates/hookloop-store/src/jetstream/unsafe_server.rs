@@ -25,7 +25,7 @@ pub enum UnsafeServer {
     )]
     NotSynced { server: String },
     #[error(
-        "{missing} of {servers} servers do not show whether they sync before they acknowledge ({reason}). Add `http: HOST:PORT` to each server's configuration, and the addresses to `monitors` of this store in your own"
+        "{missing} of {servers} servers do not show whether they sync before they acknowledge ({reason}). Add `http: HOST:PORT` to each server's configuration, and the addresses to `monitoring_urls` of this store in your own"
     )]
     NotShown { missing: usize, servers: usize, reason: String },
     #[error("stream {stream} is set up by someone else: {what}")]

@@ -1,6 +1,6 @@
 //! Applies one event to the tables.
 
-use hookloop_core::event::{CursorMoved, Event, EventBody, HookSwitched, WorkflowRequested};
+use hookloop_core::event::{CursorMoved, Event, EventBody, WorkflowRequested};
 use hookloop_core::id::{RunId, Subject};
 use rusqlite::params;
 
@@ -51,14 +51,15 @@ impl ViewFold<'_> {
         match (&event.subject, &event.body) {
             (Subject::Session(id), _) => self.apply_session(seq, id, event),
             (Subject::Schedule(name), _) => self.apply_schedule(name, event),
-            (Subject::Purse, EventBody::TurnReserved(reserved)) => {
+            (Subject::Budget, EventBody::BudgetReserved(reserved)) => {
                 self.end_problem(&event.subject)?;
                 self.reserve(reserved, event.at)
             }
             (Subject::Notice(id), body) => self.apply_notice(seq, id, body),
             (Subject::Fleet, _) => self.apply_fleet(event),
             (_, EventBody::CursorMoved(cursor)) => self.move_cursor(cursor),
-            (_, EventBody::HookSwitched(switched)) => self.switch_hook(switched),
+            (_, EventBody::HookEnabled(hook)) => self.switch_hook(&hook.name, true),
+            (_, EventBody::HookDisabled(hook)) => self.switch_hook(&hook.name, false),
             (_, EventBody::LossAccepted(loss)) => {
                 self.totals.removed_accepted = self.totals.removed_accepted.max(loss.removed);
                 Ok(())
@@ -99,9 +100,9 @@ impl ViewFold<'_> {
         self.run(forget, []).map(drop)
     }
 
-    fn switch_hook(&self, switched: &HookSwitched) -> RowResult<()> {
+    fn switch_hook(&self, name: &str, enabled: bool) -> RowResult<()> {
         let insert = "INSERT OR REPLACE INTO hook_switch VALUES (?1, ?2)";
-        self.run(insert, params![switched.name, switched.enabled])?;
+        self.run(insert, params![name, enabled])?;
         Ok(())
     }
 

@@ -2,9 +2,9 @@
 
 use hookloop_core::event::{Event, EventBody};
 use hookloop_core::fleet::{
-    BudgetSet, FleetOrdered, FleetOrders, RateLimitReported, StandingOrder,
+    BudgetSet, FleetDirectiveSet, FleetDirectives, RateLimitReported, StandingDirective,
 };
-use hookloop_core::purse::Purse;
+use hookloop_core::shared_budget::SharedBudget;
 use hookloop_core::time::Timestamp;
 use rusqlite::{OptionalExtension, Row, params};
 use serde::de::DeserializeOwned;
@@ -21,16 +21,16 @@ const SLOW: &str = "slow ";
 impl ViewFold<'_> {
     pub(super) fn apply_fleet(&self, event: &Event) -> RowResult<()> {
         match &event.body {
-            EventBody::FleetOrdered(ordered) => {
+            EventBody::FleetDirectiveSet(ordered) => {
                 self.say(&format!("{ORDER}{}", ordered.scope), event, &to_json(ordered))
             }
-            EventBody::FleetOrderLifted(lifted) => {
+            EventBody::FleetDirectiveCleared(lifted) => {
                 let key = format!("{ORDER}{}", lifted.scope);
                 self.run("DELETE FROM fleet WHERE key = ?1", [key]).map(drop)
             }
             EventBody::FleetBudgetSet(budget) => self.say(BUDGET, event, &to_json(budget)),
-            EventBody::Slowed(slowed) => {
-                self.say(&format!("{SLOW}{}", slowed.what), event, &to_json(slowed))
+            EventBody::RateLimited(slowed) => {
+                self.say(&format!("{SLOW}{}", slowed.source), event, &to_json(slowed))
             }
             _ => Ok(()),
         }
@@ -44,25 +44,25 @@ impl ViewFold<'_> {
 
 impl View<'_> {
     /// Returns the directives in force, by their subject.
-    pub fn orders(&self) -> RowResult<FleetOrders> {
+    pub fn orders(&self) -> RowResult<FleetDirectives> {
         let read = |row: &Row<'_>| {
-            let ordered: FleetOrdered = read_json(row)?;
-            Ok(StandingOrder { ordered, by: row.get(1)?, at: Timestamp(row.get(0)?) })
+            let set: FleetDirectiveSet = read_json(row)?;
+            Ok(StandingDirective { set, by: row.get(1)?, at: Timestamp(row.get(0)?) })
         };
-        Ok(FleetOrders(self.said(ORDER, read)?))
+        Ok(FleetDirectives(self.said(ORDER, read)?))
     }
 
     /// Returns the budget of all sessions of the fleet together.
-    pub fn budget(&self) -> RowResult<Purse> {
+    pub fn budget(&self) -> RowResult<SharedBudget> {
         let select = "SELECT data FROM fleet WHERE key = ?1";
         let found: Option<String> =
             self.conn.prepare_cached(select)?.query_row([BUDGET], |row| row.get(0)).optional()?;
         match found {
             Some(data) => {
                 let set: BudgetSet = serde_json::from_str(&data).map_err(damaged)?;
-                Ok(set.purse)
+                Ok(set.budget)
             }
-            None => Ok(Purse::default()),
+            None => Ok(SharedBudget::default()),
         }
     }
 

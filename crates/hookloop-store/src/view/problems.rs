@@ -3,8 +3,8 @@
 use hookloop_core::event::{Event, EventBody};
 use hookloop_core::id::{NoticeId, SessionId, Subject};
 use hookloop_core::inbox::{
-    EndReporting, NoticeClaimed, Problem, ProblemChange, ProblemKey, ProblemKind, ProblemSubject,
-    of_session, of_task,
+    EndReporting, NotificationClaimed, Problem, ProblemChange, ProblemKey, ProblemKind,
+    ProblemSubject, of_session, of_task,
 };
 use hookloop_core::time::Timestamp;
 use rusqlite::{OptionalExtension, Row, params};
@@ -48,17 +48,17 @@ impl ViewFold<'_> {
     pub(super) fn trouble_session(&self, seq: Seq, id: &SessionId, event: &Event) -> RowResult<()> {
         let asks = match event.body {
             EventBody::SessionEnded(_) => self.asks(id)?,
-            EventBody::PurseExhausted(shortage) => {
+            EventBody::BudgetExhausted(shortage) => {
                 // The next report of the same problem adds nothing.
-                if View::new(self.conn).problem_of(&ProblemSubject::Purse)?.is_some() {
+                if View::new(self.conn).problem_of(&ProblemSubject::Budget)?.is_some() {
                     return Ok(());
                 }
-                let (kind, reason) = (ProblemKind::PurseExhausted, shortage.to_string());
-                return self.put_problem(seq, event, ProblemSubject::Purse, kind, &reason);
+                let (kind, reason) = (ProblemKind::BudgetExhausted, shortage.to_string());
+                return self.put_problem(seq, event, ProblemSubject::Budget, kind, &reason);
             }
             EventBody::IterationStarted(_) | EventBody::TurnStarted(_) => {
                 // The budget covered the turn.
-                self.end_problem(&Subject::Purse)?;
+                self.end_problem(&Subject::Budget)?;
                 EndReporting::Nothing
             }
             _ => EndReporting::Nothing,
@@ -120,9 +120,11 @@ impl ViewFold<'_> {
             self.run(update, params![id.as_str(), state as i64, seq as i64]).map(drop)
         };
         match body {
-            EventBody::NoticeClaimed(claimed) => self.claim_notice(seq, id, claimed),
-            EventBody::NoticeSent(_) | EventBody::NoticeDropped(_) => end(NotificationState::Over),
-            EventBody::NoticeFailed(_) => end(NotificationState::Failed),
+            EventBody::NotificationClaimed(claimed) => self.claim_notice(seq, id, claimed),
+            EventBody::NotificationSent(_) | EventBody::NotificationDropped(_) => {
+                end(NotificationState::Over)
+            }
+            EventBody::NotificationFailed(_) => end(NotificationState::Failed),
             EventBody::ProblemDismissed(dismissed) => {
                 let Ok(ProblemKey { about, version }) = dismissed.problem.parse() else {
                     return Ok(());
@@ -135,7 +137,12 @@ impl ViewFold<'_> {
         }
     }
 
-    fn claim_notice(&self, seq: Seq, id: &NoticeId, claimed: &NoticeClaimed) -> RowResult<()> {
+    fn claim_notice(
+        &self,
+        seq: Seq,
+        id: &NoticeId,
+        claimed: &NotificationClaimed,
+    ) -> RowResult<()> {
         let put = "INSERT INTO notice VALUES (?1, ?2, 0, 1, ?3, ?4) ON CONFLICT DO UPDATE
             SET state = 0, tries = tries + 1, seq = ?3";
         let values = params![id.as_str(), claimed.to, seq as i64, to_json(&claimed.problems)];

@@ -92,7 +92,7 @@ pub struct DelayedTasks {
 /// The criteria of a search for ready tasks.
 struct ReadySearch<'s> {
     kinds: &'s TypeFilter<'s>,
-    ageing: PriorityAging,
+    aging: PriorityAging,
     without: &'s HashSet<u64>,
     /// Whether there are tasks whose start time has passed.
     has_timed: bool,
@@ -152,18 +152,18 @@ impl View<'_> {
     }
 
     /// Returns the ready tasks, most urgent first, then oldest.
-    pub fn ready(&self, ageing: PriorityAging, limit: usize) -> RowResult<Vec<TaskRow>> {
-        self.most_urgent(&TypeFilter::Except(&[]), ageing, limit)
+    pub fn ready(&self, aging: PriorityAging, limit: usize) -> RowResult<Vec<TaskRow>> {
+        self.most_urgent(&TypeFilter::Except(&[]), aging, limit)
     }
 
     /// Returns the ready tasks of these types, in the order of [`View::ready`].
     pub fn ready_of(
         &self,
         kinds: &[String],
-        ageing: PriorityAging,
+        aging: PriorityAging,
         limit: usize,
     ) -> RowResult<Vec<TaskRow>> {
-        self.most_urgent(&TypeFilter::Only(kinds), ageing, limit)
+        self.most_urgent(&TypeFilter::Only(kinds), aging, limit)
     }
 
     /// Returns the tasks whose claim expired, then the other ready ones, in the order in which they are claimed.
@@ -172,7 +172,7 @@ impl View<'_> {
     fn most_urgent(
         &self,
         kinds: &TypeFilter<'_>,
-        ageing: PriorityAging,
+        aging: PriorityAging,
         limit: usize,
     ) -> RowResult<Vec<TaskRow>> {
         let left = self.left(kinds, limit, &HashSet::new())?;
@@ -182,11 +182,11 @@ impl View<'_> {
         }
         rows.sort_by_cached_key(|TaskRow { task, num, .. }| {
             let since = task.due_since();
-            (self.urgency(ageing, task.spec.priority, since), since, *num)
+            (self.urgency(aging, task.spec.priority, since), since, *num)
         });
         let without = left.into_iter().collect();
         let has_timed = self.has_timed()?;
-        let search = ReadySearch { kinds, ageing, without: &without, has_timed };
+        let search = ReadySearch { kinds, aging, without: &without, has_timed };
         let mut places = Vec::new();
         for priority in priorities() {
             places.extend(self.class(&search, priority, limit)?);
@@ -203,8 +203,8 @@ impl View<'_> {
         Ok(self.conn.prepare_cached(ANY_TIMED)?.exists([self.time()])?)
     }
 
-    fn urgency(&self, ageing: PriorityAging, priority: Priority, since: Timestamp) -> i64 {
-        ageing.urgency(priority, since, self.now.unwrap_or(since))
+    fn urgency(&self, aging: PriorityAging, priority: Priority, since: Timestamp) -> i64 {
+        aging.urgency(priority, since, self.now.unwrap_or(since))
     }
 
     /// Returns the latest start time that counts as passed.
@@ -221,7 +221,7 @@ impl View<'_> {
     pub fn front(
         &self,
         kinds: &TypeFilter<'_>,
-        ageing: PriorityAging,
+        aging: PriorityAging,
         limit: usize,
         without: &HashSet<u64>,
     ) -> RowResult<Vec<u64>> {
@@ -230,12 +230,12 @@ impl View<'_> {
             return Ok(left);
         }
         let has_timed = self.has_timed()?;
-        let search = ReadySearch { kinds, ageing, without, has_timed };
+        let search = ReadySearch { kinds, aging, without, has_timed };
         let mut heads: Vec<(Priority, ReadyPlace)> = Vec::new();
         for priority in self.classes(has_timed)? {
             let first = self.class(&search, priority, 1)?.into_iter().next();
             heads.extend(first.map(|place| (priority, place)));
-            if ageing == PriorityAging::Never && !heads.is_empty() {
+            if aging == PriorityAging::Never && !heads.is_empty() {
                 break;
             }
         }
@@ -297,7 +297,7 @@ impl View<'_> {
         priority: Priority,
         limit: usize,
     ) -> RowResult<Vec<ReadyPlace>> {
-        let ReadySearch { kinds, ageing, without, has_timed } = *search;
+        let ReadySearch { kinds, aging, without, has_timed } = *search;
         let most = sql_limit(limit.saturating_add(without.len()));
         let (class, time) = (priority.get(), self.time());
         let mut found = Vec::new();
@@ -328,7 +328,7 @@ impl View<'_> {
         }
         let places = found.into_iter().map(|(num, since)| {
             let since = Timestamp(since);
-            ReadyPlace { urgency: self.urgency(ageing, priority, since), since, num: num as u64 }
+            ReadyPlace { urgency: self.urgency(aging, priority, since), since, num: num as u64 }
         });
         let mut places: Vec<ReadyPlace> =
             places.filter(|place| !without.contains(&place.num)).collect();

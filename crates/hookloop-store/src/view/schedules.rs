@@ -4,7 +4,7 @@ use hookloop_core::decide::KnownFacts;
 use hookloop_core::event::{Event, EventBody};
 use hookloop_core::id::TaskId;
 use hookloop_core::schedule::{
-    ScheduleCommand, ScheduleFired, ScheduleName, ScheduleStanding, SlotResult,
+    OccurrenceResult, ScheduleCommand, ScheduleFired, ScheduleName, ScheduleStanding,
 };
 use hookloop_core::task::TaskState;
 use hookloop_core::time::Timestamp;
@@ -96,7 +96,7 @@ impl View<'_> {
 
     /// Returns the task of a schedule occurrence, if it is neither completed nor deleted.
     fn open_task_of(&self, fired: &ScheduleFired) -> RowResult<Option<TaskId>> {
-        let (SlotResult::TaskId(id) | SlotResult::SkippedFor(id)) = &fired.came;
+        let (OccurrenceResult::TaskId(id) | OccurrenceResult::SkippedFor(id)) = &fired.came;
         let row = self.task(id)?.filter(|row| row.task.state != TaskState::Completed);
         Ok(row.map(|row| row.task.id))
     }

@@ -70,7 +70,7 @@ impl ViewFold<'_> {
         self.trouble_session(seq, id, event)?;
         let id = id.as_str();
         if let Some(movement) = BudgetChange::of(&event.body) {
-            self.move_purse(id, movement, event.at)?;
+            self.change_budget(id, movement, event.at)?;
         }
         let set = |column: &'static str, value: &dyn rusqlite::ToSql| {
             self.run(column, params![id, value]).map(drop)
@@ -93,12 +93,12 @@ impl ViewFold<'_> {
                     WHERE id = ?1";
                 self.run(add, params![id, tokens, cost, is_unpriced, SUM_MAX]).map(drop)
             }
-            EventBody::TaskTaken(taken) => {
+            EventBody::SessionTaskClaimed(taken) => {
                 set("UPDATE session SET task = ?2 WHERE id = ?1", &taken.task.as_str())
             }
-            EventBody::TaskLeft(left) => {
+            EventBody::SessionTaskReleased(left) => {
                 let update = "UPDATE session SET task = NULL, asks = ?2 WHERE id = ?1";
-                set(update, &(EndReporting::after(left.how) as i64))
+                set(update, &(EndReporting::after(left.result) as i64))
             }
             EventBody::SessionPaused(_) => {
                 set("UPDATE session SET state = ?2 WHERE id = ?1", &SessionState::Paused.name())

@@ -1,11 +1,11 @@
 //! Usage of turns, and reservations of the budget for turns in progress.
 
 use hookloop_core::budget_change::BudgetChange;
-use hookloop_core::event::TurnReserved;
+use hookloop_core::event::BudgetReserved;
 use hookloop_core::id::SessionId;
-use hookloop_core::purse::{Amount, BudgetStanding};
 use hookloop_core::session::plan::CostFigure;
 use hookloop_core::session::{TurnEnded, Usage};
+use hookloop_core::shared_budget::{Amount, BudgetStanding};
 use hookloop_core::time::{Day, Timestamp};
 use rusqlite::{OptionalExtension, Row, params};
 
@@ -77,18 +77,18 @@ pub struct SpentAmount {
     /// Used by turns that ended.
     pub used: Amount,
     /// Reserved for turns that never reported their usage.
-    pub lost: Amount,
+    pub written_off: Amount,
 }
 
 impl SpentAmount {
     pub fn total(&self) -> Amount {
-        self.used.plus(self.lost)
+        self.used.plus(self.written_off)
     }
 }
 
 impl ViewFold<'_> {
     /// Adds to the reservation for a session's turn.
-    pub(super) fn reserve(&self, reserved: &TurnReserved, at: Timestamp) -> RowResult<()> {
+    pub(super) fn reserve(&self, reserved: &BudgetReserved, at: Timestamp) -> RowResult<()> {
         // A session that ended would never release its reservation. Usage counts at once.
         let insert = "INSERT INTO reservation SELECT id, ?2, ?3, ?4, ?5 FROM session
             WHERE id = ?1 AND ended_at IS NULL ON CONFLICT DO UPDATE SET day = max(day, ?2),
@@ -98,7 +98,7 @@ impl ViewFold<'_> {
         self.run(insert, params![session, Day::from(at).0, cost, tokens, turns, SUM_MAX]).map(drop)
     }
 
-    pub(super) fn move_purse(
+    pub(super) fn change_budget(
         &self,
         session: &str,
         movement: BudgetChange,
@@ -111,8 +111,8 @@ impl ViewFold<'_> {
                 let keep = "UPDATE reservation SET cost_micros = max(0, cost_micros - ?2),
                     tokens = max(0, tokens - ?3), turns = max(0, turns - ?4) WHERE session = ?1";
                 self.run(keep, params![session, cost, tokens, turns])?;
-                self.move_purse(session, BudgetChange::Abandon, at)?;
-                self.move_purse(session, BudgetChange::Settle(usage), at)?;
+                self.change_budget(session, BudgetChange::Abandon, at)?;
+                self.change_budget(session, BudgetChange::Settle(usage), at)?;
             }
             BudgetChange::Settle(usage) => {
                 self.run(OVER, [session])?;
@@ -229,7 +229,8 @@ impl View<'_> {
 
     /// Returns the amount spent on a day, or in total.
     pub fn spent(&self, day: Option<Day>) -> RowResult<SpentAmount> {
-        let read = |row: &Row<'_>| Ok(SpentAmount { used: amount(row, 0)?, lost: amount(row, 3)? });
+        let read =
+            |row: &Row<'_>| Ok(SpentAmount { used: amount(row, 0)?, written_off: amount(row, 3)? });
         let found = match day {
             Some(day) => {
                 let select = "SELECT cost_micros, tokens, turns, lost_cost_micros, lost_tokens,
@@ -267,12 +268,12 @@ impl View<'_> {
     }
 
     /// Returns the state of the budget on a day.
-    pub fn purse(&self, today: Day) -> RowResult<BudgetStanding> {
+    pub fn budget_standing(&self, today: Day) -> RowResult<BudgetStanding> {
         let reservations = self.reservations()?;
         let open = reservations.iter().fold(Amount::default(), |sum, one| sum.plus(one.amount));
         Ok(BudgetStanding {
             day: self.spent(Some(today))?.total(),
-            ever: self.spent(None)?.total(),
+            total: self.spent(None)?.total(),
             open,
         })
     }

@@ -148,8 +148,7 @@ CREATE TABLE usage(
   PRIMARY KEY(day, session, task, agent)
 ) STRICT, WITHOUT ROWID;
 
--- The same in a row a day, so that a turn need not add it up; and what was set aside for turns that nobody heard
--- of again.
+-- The usage of each day in one row, so that no turn has to add it up, and the written-off reservations.
 CREATE TABLE spent(day INTEGER PRIMARY KEY, cost_micros INTEGER NOT NULL, tokens INTEGER NOT NULL,
   turns INTEGER NOT NULL, lost_cost_micros INTEGER NOT NULL, lost_tokens INTEGER NOT NULL,
   lost_turns INTEGER NOT NULL) STRICT;
@@ -157,6 +156,6 @@ CREATE TABLE spent(day INTEGER PRIMARY KEY, cost_micros INTEGER NOT NULL, tokens
 -- What those who run the fleet have said last about each thing.
 CREATE TABLE fleet(key TEXT PRIMARY KEY, at INTEGER NOT NULL, actor TEXT NOT NULL, data TEXT NOT NULL) STRICT, WITHOUT ROWID;
 
--- What is set aside for turns: one row for each that is under way, or was when its program died.
+-- Reservations of the budget: one row for each running turn, and for each turn whose program died.
 CREATE TABLE reservation(session TEXT PRIMARY KEY, day INTEGER NOT NULL, cost_micros INTEGER NOT NULL,
   tokens INTEGER NOT NULL, turns INTEGER NOT NULL) STRICT, WITHOUT ROWID;

@@ -186,16 +186,16 @@ fn the_front_goes_by_time_and_by_how_long_tasks_wait() {
         add(&store, &format!("t{}", n + 1), EventBody::TaskCreated(spec));
     }
     let each = |ms| PriorityAging::Each { ms };
-    let check = |now: i64, ageing: PriorityAging, front: &[u64], ready: &[u64]| {
+    let check = |now: i64, aging: PriorityAging, front: &[u64], ready: &[u64]| {
         let asked = store.glance(|view| {
             let view = view.at(Timestamp(now));
-            let front = view.front(&TypeFilter::Except(&[]), ageing, 9, &HashSet::new())?;
-            let first = view.front(&TypeFilter::Except(&[]), ageing, 1, &HashSet::new())?;
-            assert_eq!(first, front[..1], "at {now} with {ageing:?}");
-            let ready = view.ready(ageing, 9)?.into_iter().map(|row| row.num).collect::<Vec<_>>();
+            let front = view.front(&TypeFilter::Except(&[]), aging, 9, &HashSet::new())?;
+            let first = view.front(&TypeFilter::Except(&[]), aging, 1, &HashSet::new())?;
+            assert_eq!(first, front[..1], "at {now} with {aging:?}");
+            let ready = view.ready(aging, 9)?.into_iter().map(|row| row.num).collect::<Vec<_>>();
             Ok((front, ready))
         });
-        assert_eq!(asked.unwrap(), (front.to_vec(), ready.to_vec()), "at {now} with {ageing:?}");
+        assert_eq!(asked.unwrap(), (front.to_vec(), ready.to_vec()), "at {now} with {aging:?}");
     };
     check(10, PriorityAging::Never, &[2], &[2, 6, 1, 5]);
     check(49, PriorityAging::Never, &[2], &[2, 6, 1, 5]);
@@ -208,10 +208,10 @@ fn the_front_goes_by_time_and_by_how_long_tasks_wait() {
     check(100, each(1), &[1], &[1, 5, 6, 3, 4]);
     // As urgent as each other, of two priorities: the older one first.
     check(60, each(50), &[6, 3], &[6, 3, 1, 5]);
-    let of_a = |now: i64, ageing: PriorityAging| {
+    let of_a = |now: i64, aging: PriorityAging| {
         let kinds = ["a".to_owned()];
         let ask = |kinds: TypeFilter<'_>| {
-            store.glance(|view| view.at(Timestamp(now)).front(&kinds, ageing, 9, &HashSet::new()))
+            store.glance(|view| view.at(Timestamp(now)).front(&kinds, aging, 9, &HashSet::new()))
         };
         (ask(TypeFilter::Only(&kinds)).unwrap(), ask(TypeFilter::Except(&kinds)).unwrap())
     };

@@ -81,7 +81,7 @@ impl task::TaskCommand {
             task::TaskCommand::Complete(_) => Some(ControlledAction::CompleteTask),
             task::TaskCommand::Unblock(_) => Some(ControlledAction::UnblockTask),
             task::TaskCommand::Delete(_) => Some(ControlledAction::DeleteTask),
-            task::TaskCommand::Undepend(_) => Some(ControlledAction::RemoveDependency),
+            task::TaskCommand::Dep(command) => command.controlled(),
             task::TaskCommand::Requeue(_) => Some(ControlledAction::OverrideClaim),
             task::TaskCommand::Import(_) => Some(ControlledAction::ImportTasks),
             task::TaskCommand::Block(args) => {
@@ -95,11 +95,19 @@ impl task::TaskCommand {
             | task::TaskCommand::Start(_)
             | task::TaskCommand::Claim(_)
             | task::TaskCommand::Heartbeat(_)
-            | task::TaskCommand::Steal(_)
+            | task::TaskCommand::TakeOver(_)
             | task::TaskCommand::Note(_)
-            | task::TaskCommand::Depend(_)
             | task::TaskCommand::Export(_)
             | task::TaskCommand::Graph(_) => None,
+        }
+    }
+}
+
+impl task::DependencyCommand {
+    fn controlled(&self) -> Option<ControlledAction> {
+        match self {
+            task::DependencyCommand::Remove(_) => Some(ControlledAction::RemoveDependency),
+            task::DependencyCommand::Add(_) => None,
         }
     }
 }
@@ -135,7 +143,7 @@ impl agents::AgentsCommand {
 impl inbox::InboxArgs {
     fn controlled(&self) -> Option<ControlledAction> {
         match self.command.as_ref()? {
-            inbox::InboxCommand::Answer(_) | inbox::InboxCommand::Quit(_) => {
+            inbox::InboxCommand::Answer(_) | inbox::InboxCommand::Abort(_) => {
                 Some(ControlledAction::AnswerQuestion)
             }
             inbox::InboxCommand::Approve(_) => Some(ControlledAction::ApproveWork),

@@ -34,10 +34,10 @@ pub(super) enum SessionGroup {
 pub(super) enum FleetGroup {
     Merge(merge::MergeArgs),
     Worker(worker::WorkerArgs),
-    /// See and steer all workers that share a store
+    /// Show and direct the workers that share a store
     #[command(subcommand)]
     Fleet(fleet::FleetCommand),
-    /// The worktrees that tasks are worked on in
+    /// List and remove the worktrees of tasks
     #[command(subcommand)]
     Worktrees(worktrees::WorktreesCommand),
     Inbox(inbox::InboxArgs),
@@ -49,21 +49,21 @@ pub(super) enum FleetGroup {
 #[derive(Subcommand)]
 #[command(defer = true)]
 pub(super) enum TaskGroup {
-    /// Add tasks, move them along, look at them
+    /// Add, claim, change and show tasks
     #[command(subcommand)]
     Task(task::TaskCommand),
-    /// Tasks that come again
+    /// Manage recurring tasks
     #[command(subcommand)]
     Schedule(schedule::ScheduleSubcommand),
-    /// See and switch the hooks that follow events
+    /// Show, trust, run and enable hooks
     #[command(subcommand)]
     Hooks(hooks::HooksCommand),
-    /// List agents, and trust the files of a repository that agents load
+    /// List agents and trust agent files of a repository
     #[command(subcommand)]
     Agents(agents::AgentsCommand),
 }
 
-/// Agents and people that use hookloop from other programs.
+/// Commands for agents and other programs that use hookloop.
 #[derive(Subcommand)]
 #[command(defer = true)]
 pub(super) enum IntegrationGroup {
@@ -74,17 +74,17 @@ pub(super) enum IntegrationGroup {
     Serve(serve::ServeArgs),
 }
 
-/// A project's record and configuration, and texts about the program.
+/// The log and configuration of a project, and documentation of the program.
 #[derive(Subcommand)]
 #[command(defer = true)]
 pub(super) enum ProjectGroup {
     Log(log::EventLogArgs),
     Dispatch(dispatch::DispatchArgs),
-    /// A server to try a shared store with; keys and permissions for one
+    /// Run a local NATS server; create keys and permissions
     #[command(subcommand)]
     Nats(nats::NatsCommand),
     Status(status::StatusArgs),
-    /// Take over another tool's configuration
+    /// Import configuration and tasks of another tool
     #[command(subcommand)]
     Import(import::ImportCommand),
     Policy(policy::PolicyArgs),

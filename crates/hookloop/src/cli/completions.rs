@@ -1,22 +1,29 @@
-use clap::CommandFactory;
+//! `hookloop completions`
+
 use clap_complete::Shell;
+use clap_complete::env::Shells;
 
-use super::Cli;
+use super::{PROGRAM, complete};
 use crate::cli::context::CommandContext;
-use crate::error::CliResult;
+use crate::error::{CliError, CliResult};
 
-/// Print completions for a shell
+/// Print the completion script of a shell
 ///
-/// For example: hookloop completions bash > ~/.local/share/bash-completion/completions/hookloop
+/// Commands and options are completed, and names of tasks, sessions, hooks and agents.
 #[derive(clap::Args)]
 pub(crate) struct CompletionsArgs {
+    /// Shell that reads the script
     shell: Shell,
 }
 
 impl CompletionsArgs {
     pub(crate) fn run(self, context: &mut CommandContext) -> CliResult {
+        let shell = self.shell.to_string();
+        let shells = Shells::builtins();
+        let unknown = || CliError::usage(format!("no completions for `{shell}`"));
+        let completer = shells.completer(&shell).ok_or_else(unknown)?;
         let mut script = Vec::new();
-        clap_complete::generate(self.shell, &mut Cli::command(), "hookloop", &mut script);
+        completer.write_registration(complete::VARIABLE, PROGRAM, PROGRAM, PROGRAM, &mut script)?;
         context.out.line(String::from_utf8_lossy(&script).trim_end())
     }
 }

@@ -63,7 +63,7 @@ impl CommandContext {
             crate::quiet::set();
         }
         let out = CommandOutput::new(global.json, colour);
-        let directory = global.project;
+        let directory = global.directory;
         let trust = global.trust;
         let exit = 0;
         let opened = None;

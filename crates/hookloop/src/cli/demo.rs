@@ -27,13 +27,13 @@ const FILES: [(&str, &str); 4] = [
     ("turns.json", include_str!("demo/turns.json")),
 ];
 
-/// See a gate refuse work that is not done: offline, in a temporary directory, in seconds
+/// Show in seconds how a gate rejects unfinished work
 ///
-/// A scripted agent says that it is done while tests fail. The gate sends it back with what fails, it
-/// mends that, and the gate passes.
+/// The demo works offline, in a temporary directory. A scripted agent reports that it is done while a test fails. The
+/// gate returns the failure to the agent, the agent fixes it, and the gate passes.
 #[derive(clap::Args)]
 pub(crate) struct DemoArgs {
-    /// Leave the directory there, to look around
+    /// Keep the temporary directory
     #[arg(long)]
     keep: bool,
 }
@@ -48,7 +48,7 @@ impl DemoArgs {
         let done = show(context, &root, &directory.path().join("state"));
         if self.keep {
             let kept = directory.keep();
-            context.out.line(format_args!("{DIM}left in {}{DIM:#}", kept.display()))?;
+            context.out.line(format_args!("{DIM}kept {}{DIM:#}", kept.display()))?;
         }
         done
     }
@@ -80,7 +80,7 @@ fn show(context: &mut CommandContext, root: &Path, state: &Path) -> CliResult {
             "{BOLD}The project{BOLD:#}: sum.sh adds two numbers, wrongly; test.sh tests it"
         ))?;
         out.line(format_args!(
-            "{BOLD}The gate{BOLD:#}: `stop` runs test.sh whenever the agent says that it is done"
+            "{BOLD}The gate{BOLD:#}: `stop` runs test.sh whenever the agent reports that it is done"
         ))?;
         out.line("")?;
     }
@@ -108,8 +108,8 @@ fn show(context: &mut CommandContext, root: &Path, state: &Path) -> CliResult {
     if !context.out.json {
         let out = &mut context.out;
         out.line("")?;
-        out.line("The agent's word was not enough; the receipt is. In a project of yours:")?;
-        out.line(format_args!("  {DIM}try:{DIM:#} hookloop init"))?;
+        out.line("The receipt proves the work; the agent's report does not. In your own project:")?;
+        out.line(format_args!("  {DIM}run:{DIM:#} hookloop init"))?;
     }
     project.leave();
     Ok(())

@@ -10,17 +10,17 @@ use crate::cli::context::CommandContext;
 use crate::environment::{machine, user_name};
 use crate::error::{CliError, CliResult};
 
-/// Do the reactions and workflows that are waiting, and make the tasks of schedules that are due
+/// Run pending reactions, workflows and schedules
 ///
-/// Every command that changes something does those that it leads to, unless someone stays to do them: on a
-/// store that many machines share, run this with --stay on one or more of them. One at a time has the place; another
-/// takes over within seconds of its last sign of life. It also makes tasks ready again whose holders
-/// have shown no life for their lease, and tells you what needs a human (see `hookloop inbox`).
+/// Every command that changes something runs the reactions that it leads to, unless a dispatcher runs. On a store
+/// that many machines share, run `hookloop dispatch --daemon` on one or more of them. One dispatcher at a time holds
+/// the leader lease; another one takes over within seconds of the leader's last heartbeat. The leader also makes
+/// tasks ready again whose claimants missed their heartbeats, and sends notifications (see `hookloop inbox`).
 #[derive(clap::Args)]
 pub(crate) struct DispatchArgs {
-    /// Stay, and do those that come
+    /// Run until stopped, and dispatch new work as it arrives
     #[arg(long)]
-    stay: bool,
+    daemon: bool,
 }
 
 impl DispatchArgs {
@@ -28,10 +28,10 @@ impl DispatchArgs {
         let dispatcher = CallerIdentity::service(ActorKind::Dispatcher);
         let project = context.project()?.for_caller(Caller::known(&user_name(), dispatcher));
         if let Some(left) = project.reactions_left() {
-            return Err(CliError::refused(format!("reactions can't be run here: {left}"))
+            return Err(CliError::refused(format!("reactions can't run here: {left}"))
                 .hint("hookloop dispatch, in a terminal of your own"));
         }
-        if !self.stay {
+        if !self.daemon {
             let mut done = CommandOutcome::default();
             project.fire_schedules(project.now())?;
             project.settle_reactions(&mut done)?;
@@ -62,7 +62,7 @@ fn say(context: &mut CommandContext, round: DispatchRound) -> CliResult {
     let (word, text) = match round {
         DispatchRound::Leading => ("leading", "Dispatching"),
         DispatchRound::Standby => {
-            ("standby", "Another dispatcher has the place; waiting for it to fall silent")
+            ("standby", "Another dispatcher holds the leader lease; waiting for it to expire")
         }
     };
     if out.json {

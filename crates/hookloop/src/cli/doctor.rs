@@ -11,11 +11,11 @@ use crate::error::{CliError, CliResult};
 use crate::output::{BOLD, CommandOutput, DIM};
 use crate::sanitize::plain;
 
-/// Look for what is likely to go wrong, and say what mends it
+/// Check for problems and print their fixes
 ///
-/// The machine, the network, git, the state directory, the project's file, its store, hooks, agents, channels and the fleet; outside of a
-/// project, and with a file that is broken, as far as that goes. Runs nothing of the repository; asks git and
-/// installed agents for their versions. Ends with 1 if something will not work as it is.
+/// Checks the machine, the network, git, the state directory, the project's file, its store, hooks, agents, channels
+/// and the fleet. Outside of a project, or with an invalid file, the command checks what it can. It runs nothing of the
+/// repository, and asks git and installed agents for their versions. Exit code: 1 if a check finds an error.
 #[derive(clap::Args)]
 pub(crate) struct DoctorArgs {}
 
@@ -32,21 +32,21 @@ impl DoctorArgs {
         screen(out, &findings)?;
         match errors {
             0 => Ok(()),
-            1 => Err(CliError::refused("one thing will not work as it is")),
-            n => Err(CliError::refused(format!("{n} things will not work as they are"))),
+            1 => Err(CliError::refused("1 check found an error")),
+            n => Err(CliError::refused(format!("{n} checks found errors"))),
         }
     }
 }
 
 fn value(finding: &Finding) -> serde_json::Value {
-    let mend = finding.mend.as_ref();
+    let remedy = finding.remedy.as_ref();
     json!({
         "group": finding.group.name(),
         "about": finding.about,
         "status": finding.status.name(),
         "message": finding.message,
-        "hint": mend.map(Remedy::text),
-        "command": mend.and_then(Remedy::command),
+        "hint": remedy.map(Remedy::text),
+        "command": remedy.and_then(Remedy::command),
     })
 }
 
@@ -67,12 +67,12 @@ fn screen(out: &mut CommandOutput, findings: &[Finding]) -> CliResult {
         let about = plain(&finding.about);
         let message = plain(&finding.message);
         out.line(format_args!("{style}{status:>8}{style:#} {BOLD}{about}{BOLD:#}: {message}"))?;
-        if let Some(mend) = &finding.mend {
-            let (sign, style) = match mend {
+        if let Some(remedy) = &finding.remedy {
+            let (sign, style) = match remedy {
                 Remedy::Type(_) => ("$ ", AnsiColor::Cyan.on_default()),
                 Remedy::Do(_) => ("", Style::new().dimmed()),
             };
-            out.line(format_args!("         {style}{sign}{}{style:#}", plain(mend.text())))?;
+            out.line(format_args!("         {style}{sign}{}{style:#}", plain(remedy.text())))?;
         }
     }
     Ok(())

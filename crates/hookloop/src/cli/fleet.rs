@@ -1,8 +1,10 @@
 //! `hookloop fleet`
 
-use hookloop_core::fleet::{FleetOrder, FleetOrdered, FleetScope, REASON_MAX, StandingOrder};
-use hookloop_core::purse::{BudgetBounds, BudgetPeriod, Purse};
+use hookloop_core::fleet::{
+    FleetDirective, FleetDirectiveSet, FleetScope, REASON_MAX, StandingDirective,
+};
 use hookloop_core::session::plan::Dollars;
+use hookloop_core::shared_budget::{BudgetBounds, BudgetPeriod, SharedBudget};
 use hookloop_core::time::Timestamp;
 use hookloop_fleet::fleet::{Fleet, GONE_AFTER_MS, ServedProject, ServedSession, WorkerPresence};
 use serde::Serialize;
@@ -28,93 +30,96 @@ pub(crate) enum FleetCommand {
     Budget(BudgetArgs),
 }
 
-/// Who works on what, what was ordered, and what was spent
+/// Show workers, directives, rate limits and the budget
 ///
 /// The fleet is all workers that share the store of this project.
 #[derive(clap::Args)]
 pub(crate) struct FleetStatusArgs {}
 
-/// Let nothing new begin: no task, no turn, no hook; what is under way goes on
+/// Start no new task, turn or hook; running ones finish
 #[derive(clap::Args)]
 pub(crate) struct FleetPauseArgs {
     #[command(flatten)]
-    order: OrderArgs,
+    directive: DirectiveArgs,
 }
 
-/// End what runs: agents and hooks are killed, tasks go back, and nothing new begins
+/// Kill running agents and hooks, release their tasks, start nothing new
 #[derive(clap::Args)]
 pub(crate) struct FleetStopArgs {
     #[command(flatten)]
-    order: OrderArgs,
+    directive: DirectiveArgs,
 }
 
 #[derive(clap::Args)]
-struct OrderArgs {
-    /// `all`, `project:NAME` or `worker:NAME`
+struct DirectiveArgs {
+    /// Scope: `all`, `project:NAME` or `worker:NAME`
     #[arg(default_value = "all")]
     scope: FleetScope,
 
-    /// Why, for those who look at the status
+    /// Reason that `hookloop fleet status` shows
     #[arg(long)]
     reason: Option<String>,
 }
 
-/// Take back what was ordered
+/// Clear the directive of a scope
 #[derive(clap::Args)]
 pub(crate) struct FleetResumeArgs {
-    /// `all`, `project:NAME` or `worker:NAME`
+    /// Scope: `all`, `project:NAME` or `worker:NAME`
     #[arg(default_value = "all")]
     scope: FleetScope,
 }
 
-/// Have a worker finish what it has, and end
+/// Let a worker finish its tasks, and end it
 ///
-/// The worker may have ended already: then the next worker of that name ends at once. A name that the fleet has never seen
-/// is refused.
+/// If the worker has ended already, the next worker of that name ends at once. A name that the fleet has never seen is
+/// refused.
 #[derive(clap::Args)]
 pub(crate) struct DrainArgs {
+    /// Name of the worker
     worker: hookloop_core::fleet::WorkerName,
 
+    /// Reason that `hookloop fleet status` shows
     #[arg(long)]
     reason: Option<String>,
 }
 
-/// Show or set what all sessions of all workers together may spend
+/// Show or set the budget of all workers
 #[derive(clap::Args)]
 pub(crate) struct BudgetArgs {
-    /// In dollars
+    /// Maximum cost in dollars
     #[arg(long, value_name = "AMOUNT", allow_negative_numbers = true)]
     cost: Option<Dollars>,
 
+    /// Maximum tokens
     #[arg(long, value_name = "N")]
     tokens: Option<u64>,
 
-    /// Turns of agents
+    /// Maximum turns of agents
     #[arg(long, value_name = "N")]
     turns: Option<u64>,
 
-    /// For how long: day (UTC) or ever
+    /// Period of the budget: day (UTC) or total
     #[arg(long, value_name = "PERIOD", default_value = "day", value_parser = period)]
-    per: BudgetPeriod,
+    period: BudgetPeriod,
 
-    /// Dollars that are set aside for each turn before it begins
+    /// Cost in dollars that is reserved before each turn [default: 1]
     #[arg(long, value_name = "AMOUNT", allow_negative_numbers = true)]
-    turn_cost: Option<Dollars>,
+    reserve_cost: Option<Dollars>,
 
-    /// Tokens that are set aside for each turn before it begins
+    /// Tokens that are reserved before each turn [default: 2000000]
     #[arg(long, value_name = "N")]
-    turn_tokens: Option<u64>,
+    reserve_tokens: Option<u64>,
 
-    /// No bound any more
-    #[arg(long, conflicts_with_all = ["cost", "tokens", "turns", "turn_cost", "turn_tokens"])]
+    /// Remove the budget
+    #[arg(long, conflicts_with_all = ["cost", "tokens", "turns", "reserve_cost", "reserve_tokens"])]
     none: bool,
 }
 
 fn period(text: &str) -> std::result::Result<BudgetPeriod, String> {
-    [BudgetPeriod::Day, BudgetPeriod::Ever]
+    [BudgetPeriod::Day, BudgetPeriod::Total]
         .into_iter()
         .find(|period| period.name() == text)
-        .ok_or_else(|| "`day` or `ever`".to_owned())
+        .ok_or_else(|| "`day` or `total`".to_owned())
 }
 
 impl FleetCommand {
@@ -122,12 +127,16 @@ impl FleetCommand {
         let fleet = open(context)?;
         match self {
             FleetCommand::Status(_) => status(context, &fleet),
-            FleetCommand::Pause(args) => order(context, &fleet, FleetOrder::Pause, args.order),
-            FleetCommand::Stop(args) => order(context, &fleet, FleetOrder::Stop, args.order),
+            FleetCommand::Pause(args) => {
+                direct(context, &fleet, FleetDirective::Pause, args.directive)
+            }
+            FleetCommand::Stop(args) => {
+                direct(context, &fleet, FleetDirective::Stop, args.directive)
+            }
             FleetCommand::Resume(args) => resume(context, &fleet, args.scope),
             FleetCommand::Drain(DrainArgs { worker, reason }) => {
                 let scope = FleetScope::Worker(worker.to_string());
-                order(context, &fleet, FleetOrder::Drain, OrderArgs { scope, reason })
+                direct(context, &fleet, FleetDirective::Drain, DirectiveArgs { scope, reason })
             }
             FleetCommand::Budget(args) => args.run(context, &fleet),
         }
@@ -141,26 +150,27 @@ pub(super) fn open(context: &mut CommandContext) -> CliResult<Fleet> {
     Ok(fleet)
 }
 
-fn order(
+fn direct(
     context: &mut CommandContext,
     fleet: &Fleet,
-    order: FleetOrder,
-    args: OrderArgs,
+    directive: FleetDirective,
+    args: DirectiveArgs,
 ) -> CliResult {
-    let OrderArgs { scope, reason } = args;
+    let DirectiveArgs { scope, reason } = args;
     if let Some(reason) = &reason
         && reason.len() > REASON_MAX
     {
         return Err(CliError::usage(format!("a reason has at most {REASON_MAX} bytes")));
     }
-    fleet.order(FleetOrdered { scope: scope.clone(), order, reason })?;
+    fleet.order(FleetDirectiveSet { scope: scope.clone(), directive, reason })?;
     if context.out.json {
-        return context.out.json(&json!({ "order": order.name(), "scope": scope.to_string() }));
+        let directive = directive.name();
+        return context.out.json(&json!({ "directive": directive, "scope": scope.to_string() }));
     }
-    let word = match order {
-        FleetOrder::Drain => "is to finish what it has, and end",
-        FleetOrder::Pause => "begins nothing new",
-        FleetOrder::Stop => "stops",
+    let word = match directive {
+        FleetDirective::Drain => "finishes its tasks, then ends",
+        FleetDirective::Pause => "starts nothing new",
+        FleetDirective::Stop => "stops",
     };
     context.out.line(format_args!("{scope} {word}. {DIM}hookloop fleet resume {scope}{DIM:#}"))
 }
@@ -172,14 +182,14 @@ fn resume(context: &mut CommandContext, fleet: &Fleet, scope: FleetScope) -> Cli
         return context.out.json(&json!({ "resumed": was_there, "scope": scope.to_string() }));
     }
     if was_there {
-        context.out.line(format_args!("{scope} goes on."))?
+        context.out.line(format_args!("{scope} continues."))?
     } else {
-        context.out.line(format_args!("Nothing was ordered of {scope}."))?
+        context.out.line(format_args!("{scope} has no directive."))?
     }
     for standing in left {
-        let scope = &standing.ordered.scope;
-        let order = standing.ordered.order.name();
-        context.out.line(format_args!("{DIM}still: {order} {scope}{DIM:#}"))?;
+        let scope = &standing.set.scope;
+        let directive = standing.set.directive.name();
+        context.out.line(format_args!("{DIM}still: {directive} {scope}{DIM:#}"))?;
     }
     Ok(())
 }
@@ -197,33 +207,37 @@ impl BudgetArgs {
             turns: self.turns,
         };
         if self.sets() {
-            let turn = BudgetBounds {
-                cost_micros: micros(self.turn_cost)?,
-                tokens: self.turn_tokens,
+            let reserve_per_turn = BudgetBounds {
+                cost_micros: micros(self.reserve_cost)?,
+                tokens: self.reserve_tokens,
                 turns: None,
             };
-            let purse = match (self.none, self.per) {
-                (true, _) => Purse::default(),
-                (false, BudgetPeriod::Day) => Purse { day: bounds, turn, ..Purse::default() },
-                (false, BudgetPeriod::Ever) => Purse { ever: bounds, turn, ..Purse::default() },
+            let budget = match (self.none, self.period) {
+                (true, _) => SharedBudget::default(),
+                (false, BudgetPeriod::Day) => {
+                    SharedBudget { day: bounds, reserve_per_turn, ..SharedBudget::default() }
+                }
+                (false, BudgetPeriod::Total) => {
+                    SharedBudget { total: bounds, reserve_per_turn, ..SharedBudget::default() }
+                }
             };
-            fleet.set_budget(purse)?;
+            fleet.set_budget(budget)?;
         }
-        let purse = fleet.budget()?;
+        let budget = fleet.budget()?;
         match context.out.json {
-            true => context.out.json(&json!({ "budget": budget_json(&purse) })),
-            false if purse.is_none() => context.out.line("The fleet has no budget."),
-            false => context.out.line(format_args!("The fleet may spend {purse}")),
+            true => context.out.json(&json!({ "budget": budget_json(&budget) })),
+            false if budget.is_none() => context.out.line("The fleet has no budget."),
+            false => context.out.line(format_args!("The fleet may spend {budget}")),
         }
     }
 }
 
-fn budget_json(purse: &Purse) -> serde_json::Value {
+fn budget_json(budget: &SharedBudget) -> serde_json::Value {
     let bounds = |bounds: BudgetBounds| json!({ "cost_micros": bounds.cost_micros, "tokens": bounds.tokens, "turns": bounds.turns });
-    json!({ "day": bounds(purse.day), "ever": bounds(purse.ever), "turn": bounds(purse.turn) })
+    json!({ "day": bounds(budget.day), "total": bounds(budget.total), "reserve_per_turn": bounds(budget.reserve_per_turn) })
 }
 
-/// An agent, as far as a line has room for it: one may be a whole command.
+/// Returns the start of an agent's name that fits into a line. The name may be a whole command.
 fn brief(agent: &str) -> String {
     if agent.chars().count() > AGENT_MAX {
         agent.chars().take(AGENT_MAX - 1).chain(['…']).collect()
@@ -234,7 +248,7 @@ fn brief(agent: &str) -> String {
 
 fn micros(amount: Option<Dollars>) -> CliResult<Option<u64>> {
     match amount {
-        Some(Dollars(0)) => Err(CliError::usage("an amount is more than nothing")),
+        Some(Dollars(0)) => Err(CliError::usage("an amount must be greater than 0")),
         amount => Ok(amount.map(|Dollars(micros)| micros)),
     }
 }
@@ -242,8 +256,8 @@ fn micros(amount: Option<Dollars>) -> CliResult<Option<u64>> {
 #[derive(Serialize)]
 struct StatusJson {
     workers: Vec<WorkerJson>,
-    orders: Vec<OrderJson>,
-    slowed: Vec<SlowedJson>,
+    directives: Vec<DirectiveJson>,
+    rate_limited: Vec<RateLimitJson>,
     budget: serde_json::Value,
     spent_today_micros: u64,
     spent_micros: u64,
@@ -257,7 +271,7 @@ struct WorkerJson {
     pid: u32,
     version: String,
     format: u32,
-    /// `working`, `draining`, `paused`, `stopped`, `gone`, or `other` for one that only a newer version has.
+    /// `working`, `draining`, `paused`, `stopped`, `lost`, or `other` for a state that only a newer version knows.
     state: &'static str,
     slots: u32,
     agent: String,
@@ -268,8 +282,8 @@ struct WorkerJson {
 }
 
 #[derive(Serialize)]
-struct OrderJson {
-    order: &'static str,
+struct DirectiveJson {
+    directive: &'static str,
     scope: String,
     reason: Option<String>,
     by: String,
@@ -277,52 +291,53 @@ struct OrderJson {
 }
 
 #[derive(Serialize)]
-struct SlowedJson {
-    what: String,
+struct RateLimitJson {
+    /// The provider or forge that returned the rate limit.
+    source: String,
     until: String,
 }
 
 fn state_of(worker: &WorkerPresence, now: Timestamp) -> &'static str {
-    if now.millis_since(worker.seen) > GONE_AFTER_MS { "gone" } else { worker.state.name() }
+    if now.millis_since(worker.seen) > GONE_AFTER_MS { "lost" } else { worker.state.name() }
 }
 
 fn status(context: &mut CommandContext, fleet: &Fleet) -> CliResult {
     let now = fleet.log().now();
     let workers = fleet.workers()?;
-    let orders = fleet.orders()?.0;
-    let slowed = fleet.slowed()?;
+    let directives = fleet.orders()?.0;
+    let rate_limited = fleet.slowed()?;
     let budget = fleet.budget()?;
-    let standing = fleet.log().read(|view| view.purse(now.into()))?;
+    let standing = fleet.log().read(|view| view.budget_standing(now.into()))?;
     let day = standing.day.cost_micros;
-    let ever = standing.ever.cost_micros;
+    let total = standing.total.cost_micros;
     let open = standing.open.cost_micros;
     let out = &mut context.out;
     if out.json {
-        let slowed = slowed
+        let rate_limited = rate_limited
             .into_iter()
-            .map(|slowed| SlowedJson { what: slowed.what, until: slowed.until.to_string() });
+            .map(|limit| RateLimitJson { source: limit.source, until: limit.until.to_string() });
         return out.json(&StatusJson {
             workers: workers.into_iter().map(|worker| WorkerJson::new(worker, now)).collect(),
-            orders: orders.into_iter().map(OrderJson::from).collect(),
-            slowed: slowed.collect(),
+            directives: directives.into_iter().map(DirectiveJson::from).collect(),
+            rate_limited: rate_limited.collect(),
             budget: budget_json(&budget),
             spent_today_micros: day,
-            spent_micros: ever,
+            spent_micros: total,
             reserved_micros: open,
         });
     }
-    for standing in &orders {
-        let scope = &standing.ordered.scope;
-        let order = standing.ordered.order.name();
-        let reason = standing.ordered.reason.as_deref().unwrap_or("no reason given");
-        out.line(format_args!("{BOLD}{order} {scope}{BOLD:#}: {} {DIM}by {}, {}; hookloop fleet resume {scope}{DIM:#}", plain(reason), plain(&standing.by), standing.at))?;
+    for standing in &directives {
+        let scope = &standing.set.scope;
+        let directive = standing.set.directive.name();
+        let reason = standing.set.reason.as_deref().unwrap_or("no reason given");
+        out.line(format_args!("{BOLD}{directive} {scope}{BOLD:#}: {} {DIM}by {}, {}; hookloop fleet resume {scope}{DIM:#}", plain(reason), plain(&standing.by), standing.at))?;
     }
-    for slowed in &slowed {
-        let what = plain(&slowed.what);
-        out.line(format_args!("{what} wants to be left alone until {}", slowed.until))?;
+    for limit in &rate_limited {
+        out.line(format_args!("{}: rate limit until {}", plain(&limit.source), limit.until))?;
     }
     if workers.is_empty() {
-        out.line(format_args!("No worker is there. {DIM}hookloop worker --agent claude{DIM:#}"))?;
+        let start = "hookloop worker --agent claude";
+        out.line(format_args!("No workers. Start one: {DIM}{start}{DIM:#}"))?;
     }
     let newest = workers.iter().map(|worker| worker.version.clone()).max();
     for worker in &workers {
@@ -330,9 +345,9 @@ fn status(context: &mut CommandContext, fleet: &Fleet) -> CliResult {
     }
     let bound = if budget.is_none() { "no budget".to_owned() } else { format!("budget {budget}") };
     out.line(format_args!(
-        "spent {} today, {} in all, {} set aside; {bound}",
+        "spent {} today, {} in total, {} reserved; {bound}",
         Dollars(day),
-        Dollars(ever),
+        Dollars(total),
         Dollars(open)
     ))
 }
@@ -356,19 +371,19 @@ impl WorkerJson {
     }
 }
 
-impl From<StandingOrder> for OrderJson {
-    fn from(standing: StandingOrder) -> OrderJson {
-        OrderJson {
-            order: standing.ordered.order.name(),
-            scope: standing.ordered.scope.to_string(),
-            reason: standing.ordered.reason,
+impl From<StandingDirective> for DirectiveJson {
+    fn from(standing: StandingDirective) -> DirectiveJson {
+        DirectiveJson {
+            directive: standing.set.directive.name(),
+            scope: standing.set.scope.to_string(),
+            reason: standing.set.reason,
             by: standing.by,
             at: standing.at.to_string(),
         }
     }
 }
 
-/// Prints a worker, its sessions, and the projects that it can't serve.
+/// Prints a worker, its sessions, and its ineligible projects.
 fn print_worker(
     out: &mut CommandOutput,
     worker: &WorkerPresence,
@@ -398,9 +413,9 @@ fn print_worker(
             plain(&running.session)
         ))?;
     }
-    for served in worker.projects.iter().filter(|served| served.unfit.is_some()) {
-        let why = served.unfit.as_deref().unwrap_or_default();
-        out.line(format_args!("  {}: takes nothing: {}", plain(&served.project), plain(why)))?;
+    for served in worker.projects.iter().filter(|served| served.ineligible.is_some()) {
+        let why = served.ineligible.as_deref().unwrap_or_default();
+        out.line(format_args!("  {}: ineligible: {}", plain(&served.project), plain(why)))?;
     }
     Ok(())
 }

@@ -17,17 +17,17 @@ use crate::native::dialect::{HookPayload, NativeEvent, answer, message};
 /// The largest input of a hook; most of it is the agent's last message.
 const PAYLOAD_MAX: u64 = 8 * 1024 * 1024;
 
-/// Answer an agent's own hook
+/// Answer an agent's native hook
 ///
-/// Claude Code, Codex and Gemini run this when their hooks are installed (`hookloop install`): one JSON object on
-/// standard input, an answer in the agent's own dialect on standard output. It does nothing where there is no
-/// project, and where `hookloop run` started the agent and runs the gates itself.
+/// Claude Code, Codex and Gemini run this command after `hookloop install`. It reads one JSON object from standard
+/// input and prints an answer in the agent's own format. It does nothing outside of a project, and if `hookloop run`
+/// started the agent and runs the gates itself.
 #[derive(clap::Args)]
 pub(crate) struct HookArgs {
-    /// The event by the agent's name for it, such as Stop or AfterAgent; others than hookloop knows are ignored
+    /// Event name of the agent, such as Stop or AfterAgent; unknown events are ignored
     event: String,
 
-    /// Whose hook it is: claude, codex or gemini; else it is told by the input
+    /// Agent of the hook: claude, codex or gemini [default: detected from the input]
     #[arg(long)]
     agent: Option<String>,
 }
@@ -36,8 +36,10 @@ impl HookArgs {
     /// Always exits with 0 or 1: agents read 2, and Gemini every code above 1, as "continue".
     pub(crate) fn run(self, context: &mut CommandContext) -> CliResult {
         if std::io::stdin().is_terminal() {
-            return Err(CliError::usage("an agent's hook runs this, with JSON on standard input")
-                .hint("hookloop install claude"));
+            return Err(CliError::usage(
+                "an agent's native hook runs this command, with JSON on standard input",
+            )
+            .hint("hookloop install claude"));
         }
         let payload = read_input()?;
         if std::env::var_os("HOOKLOOP_SESSION").is_some() {
@@ -65,7 +67,7 @@ impl HookArgs {
             HookPlace::Project => {}
             HookPlace::Elsewhere => return Ok(()),
             HookPlace::Deserted(root) if event == NativeEvent::Stop => {
-                let message = format!("hookloop.yaml is gone from {}", root.display());
+                let message = format!("hookloop.yaml is missing in {}", root.display());
                 return Err(CliError::usage(message).hint("git checkout hookloop.yaml"));
             }
             HookPlace::Deserted(_) => return Ok(()),
@@ -90,16 +92,16 @@ impl HookArgs {
 
     fn agent(&self, payload: &HookPayload) -> CliResult<NativeAgent> {
         let Some(name) = &self.agent else { return Ok(payload.agent()) };
-        let unknown = || CliError::refused(format!("`{name}` is no agent that has hooks"));
+        let unknown = || CliError::refused(format!("`{name}` is not an agent with native hooks"));
         NativeAgent::of_name(name).ok_or_else(unknown)
     }
 
-    /// Reports a failure of hookloop itself. Blocking here would hold the agent for ever, for a reason that it can't
-    /// fix; so it may stop, and its user is told that nothing was checked.
+    /// Reports a failure of hookloop itself. A block would keep the agent running for ever, for a reason that it can't
+    /// fix. So the agent may stop, and a message to its user says that nothing was checked.
     fn admit(&self, context: &mut CommandContext, error: &CliError) -> CliResult {
         let what = match NativeEvent::of_name(&self.event) {
             NativeEvent::Stop => "the stop gates did NOT run",
-            NativeEvent::Start | NativeEvent::Prompt => "the agent was not told what is pending",
+            NativeEvent::Start | NativeEvent::Prompt => "the agent did not get its pending context",
             // Nobody reads an answer to these.
             NativeEvent::End | NativeEvent::Other => return Err(CliError::refused(error.told())),
         };
@@ -125,7 +127,7 @@ fn read_input() -> CliResult<Vec<u8>> {
 enum HookPlace {
     Project,
     Elsewhere,
-    /// Whether there was a project whose file is gone.
+    /// A directory that was a project and whose file is missing.
     Deserted(PathBuf),
 }
 

@@ -25,21 +25,27 @@ use crate::sanitize::plain;
 #[derive(Subcommand)]
 #[command(defer = true)]
 pub(crate) enum HooksCommand {
-    /// List hooks in the order they run
+    /// List hooks in the order in which they run
     List,
     /// Show one hook
     Show {
+        /// Name of the hook
+        #[arg(value_name = "HOOK")]
         name: String,
     },
     Explain(explain::HookExplainArgs),
     Trust(trust::HookTrustArgs),
     Run(run::HookRunArgs),
-    /// Switch a hook on, whatever the configuration says
+    /// Enable a hook, and override the configuration
     Enable {
+        /// Name of the hook
+        #[arg(value_name = "HOOK")]
         name: String,
     },
-    /// Switch a hook off, whatever the configuration says
+    /// Disable a hook, and override the configuration
     Disable {
+        /// Name of the hook
+        #[arg(value_name = "HOOK")]
         name: String,
     },
 }

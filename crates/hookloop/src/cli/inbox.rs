@@ -46,7 +46,7 @@ pub(crate) enum InboxCommand {
     Show(show::InboxShowArgs),
     Answer(decide::InboxAnswer),
     Approve(decide::InboxApprove),
-    Quit(decide::InboxQuit),
+    Abort(decide::InboxAbort),
     Dismiss(decide::InboxDismiss),
     Notify(notify::InboxNotifyArgs),
     Test(notify::NotifyTest),
@@ -59,7 +59,7 @@ impl InboxCommand {
             InboxCommand::Show(args) => args.run(context),
             InboxCommand::Answer(args) => args.run(context),
             InboxCommand::Approve(args) => args.run(context),
-            InboxCommand::Quit(args) => args.run(context),
+            InboxCommand::Abort(args) => args.run(context),
             InboxCommand::Dismiss(args) => args.run(context),
             InboxCommand::Notify(args) => args.run(context),
             InboxCommand::Test(args) => args.run(context),
@@ -71,7 +71,7 @@ impl InboxCommand {
 #[derive(Serialize)]
 struct ProblemJson {
     key: String,
-    kind: &'static str,
+    r#type: &'static str,
     task: Option<String>,
     session: Option<String>,
     title: String,
@@ -86,11 +86,11 @@ impl ProblemJson {
         let (task, session) = match &problem.key.about {
             ProblemSubject::Task(id) => (Some(id.to_string()), None),
             ProblemSubject::Session(id) => (None, Some(id.to_string())),
-            ProblemSubject::Purse => (None, None),
+            ProblemSubject::Budget => (None, None),
         };
         Ok(ProblemJson {
             key: problem.key.to_string(),
-            kind: problem.kind.name(),
+            r#type: problem.kind.name(),
             task,
             session,
             title: inbox::title(project, problem)?,

@@ -34,37 +34,35 @@ use crate::cli::context::CommandContext;
 use crate::environment::{caller, is_person, state_home, surroundings};
 use crate::error::{CliError, CliResult};
 
-/// Make this directory a project
+/// Create hookloop.yaml with the gates of this project
 ///
-/// Looks at the repository and at the projects in its directories, proposes `stop` gates (commands that have to pass
-/// before an agent is done), runs each once to see how it does now, and writes them to hookloop.yaml with the rest
-/// that it found. It asks before it runs, writes and agrees to anything; a file that is there already is kept as it
-/// is.
+/// Inspects the repository and proposes `stop` gates: commands that must pass before an agent is done. Runs each gate
+/// once, and writes the gates to hookloop.yaml. The command asks before it runs, writes or trusts anything. It does not
+/// change an existing file.
 ///
-/// The project's state lives in your state directory ($XDG_STATE_HOME or ~/.local/state), never in the
-/// repository.
+/// The project's state is in your state directory ($XDG_STATE_HOME or ~/.local/state), never in the repository.
 #[derive(clap::Args)]
 pub(crate) struct InitArgs {
-    /// Do not ask: run the commands that are found, write the file, and agree to the gates that were run
+    /// Run the gates, write the file and trust the gates that ran, without asking
     #[arg(short, long)]
     yes: bool,
 
-    /// Run nothing of the repository: propose gates as they are found
+    /// Propose gates without running them
     #[arg(long)]
     no_run: bool,
 
-    /// Gate only the projects in this directory; give it once for each directory
+    /// Directory whose projects get gates (repeatable) [default: all]
     ///
-    /// A path from the root of the project; `.` is the root itself. Without it, init asks on a terminal if projects
-    /// were found in several directories. With `--yes` it gates all of them.
+    /// A path relative to the root of the project; `.` is the root itself. Without this option, init asks on a terminal
+    /// if it finds projects in several directories.
     #[arg(long, value_name = "DIR")]
     only: Vec<String>,
 
     /// Let Claude Code run the gates' own commands, and no others
     ///
-    /// Writes `agents: {claude: {allow: […]}}` to hookloop.yaml and agrees to it for you; others who use the
-    /// repository agree with `hookloop agents trust`. On a terminal, init asks. Other agents have no rules for
-    /// single commands: Codex runs commands in its sandbox, and ACP agents run all commands or none.
+    /// Writes `agents: {claude: {allowed_tools: […]}}` to hookloop.yaml and trusts it for you. Other users of the
+    /// repository run `hookloop agents trust`. On a terminal, init asks. Other agents have no rules for single commands:
+    /// Codex runs commands in its sandbox, and ACP agents run all commands or none.
     #[arg(long)]
     allow_gate_commands: bool,
 }
@@ -72,7 +70,7 @@ pub(crate) struct InitArgs {
 /// The agent whose rules can name single commands.
 pub(super) const CLAUDE: &str = "claude";
 
-/// A gate that could be, and how it did.
+/// A proposed gate, and the result of its trial run.
 pub(super) struct TriedGate {
     pub(super) gate: GateProposal,
     pub(super) trial: GateTrial,
@@ -164,11 +162,11 @@ impl InitArgs {
             report::tried(context, tried)?;
         }
         let can_run = plan.gates.iter().any(|tried| tried.gate.missing.is_none());
-        // An agent does not decide what of a repository is run outside of its sandbox.
+        // An agent must not start commands of a repository outside of its sandbox.
         if self.no_run || !can_run || !is_person(place) {
             return Ok(());
         }
-        if !self.yes && !agreed(context, "Run them once, to see how they do now?")? {
+        if !self.yes && !agreed(context, "Run the gates once?")? {
             return Ok(());
         }
         let trials = GateTrials::new(place, &file::for_trial(plan), around)?;
@@ -234,11 +232,11 @@ impl InitArgs {
         if gates.is_empty() || !is_person(place) || (self.yes && !gates.iter().all(was_run)) {
             return Ok(None);
         }
-        // A gate that has shown nothing is not agreed to before it has run.
+        // A gate that could not run is not trusted yet.
         if gates.iter().any(|tried| tried.is_unready()) {
             return Ok(None);
         }
-        if !self.yes && !agreed(context, "Let sessions run these gates from now on?")? {
+        if !self.yes && !agreed(context, "Trust these gates, so that sessions run them?")? {
             return Ok(None);
         }
         // The text that was shown, even if the file has changed since.
@@ -281,7 +279,7 @@ impl TriedGate {
     }
 }
 
-/// Agrees to the definition of Claude Code that was just written, and to nothing else that the repository has.
+/// Trusts the definition of Claude Code that was just written, and nothing else of the repository.
 fn agree_to_commands(context: &mut CommandContext, place: &ProjectPaths, text: &str) -> CliResult {
     let settings = settings_from(&place.config(), text.as_bytes())?;
     let mut trust = Trust::load(&place.state)?;
@@ -298,13 +296,13 @@ fn agree_to_commands(context: &mut CommandContext, place: &ProjectPaths, text: &
 
 fn already_written(place: &ProjectPaths, is_about_commands: bool) -> CliError {
     let error = CliError::usage(format!(
-        "{}: the file is there already, and init does not change it",
+        "{}: the file exists, and init does not change it",
         place.config().display()
     ));
     if !is_about_commands {
-        return error.hint("change the gates in the file, then type `hookloop hooks trust`");
+        return error.advice("change the gates in the file, then run `hookloop hooks trust`");
     }
-    error.hint("add `agents: {claude: {allow: [\"Bash(npm test)\"]}}` with the commands of your gates, then type `hookloop agents trust`")
+    error.advice("add `agents: {claude: {allowed_tools: [\"Bash(npm test)\"]}}` with the commands of your gates, then run `hookloop agents trust`")
 }
 
 fn look(root: &Path, around: &LaunchContext, place: &ProjectPaths) -> CliResult<InitPlan> {
@@ -336,7 +334,7 @@ fn look(root: &Path, around: &LaunchContext, place: &ProjectPaths) -> CliResult<
 fn is_wanted_inside(context: &mut CommandContext, place: &ProjectPaths) -> CliResult<bool> {
     let Some(outer) = outer_project(place) else { return Ok(true) };
     let question = format!(
-        "This directory is inside the project {}. Make a project of its own here?",
+        "This directory is inside the project {}. Create a separate project here?",
         outer.root.display()
     );
     agreed(context, &question)

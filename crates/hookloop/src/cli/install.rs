@@ -22,33 +22,37 @@ use crate::sanitize::plain;
 /// The name of the program on the PATH.
 const PROGRAM: &str = "hookloop";
 
-/// Have an agent that you start yourself ask hookloop before it stops
+/// Add hookloop's gates to an agent that you start yourself
 ///
-/// Adds hookloop's hooks to the settings of Claude Code, Codex or Gemini, and a skill that teaches the agent the
-/// loop's rules. Shows what changes and asks first; `hookloop uninstall` takes it back byte for byte.
+/// Adds hookloop's hooks to the settings of Claude Code, Codex or Gemini, and a skill with the rules of the loop. The
+/// command shows the changes and asks first. `hookloop uninstall` restores the files byte for byte.
 #[derive(clap::Args)]
 pub(crate) struct InstallArgs {
-    /// claude, codex or gemini
+    /// Agent: claude, codex or gemini
     #[arg(required_unless_present = "list")]
     agent: Option<String>,
 
     #[command(flatten)]
     scope: ScopeArgs,
 
-    /// Do not ask
+    /// Write without asking
     #[arg(short, long)]
     yes: bool,
 
-    /// Show what is installed where, and whether its command can be started
-    #[arg(long, conflicts_with_all = ["agent", "user", "yes"])]
+    /// List installed hooks and whether their command can start
+    #[arg(long, conflicts_with_all = ["agent", "user", "project", "yes"])]
     list: bool,
 }
 
 #[derive(clap::Args)]
 pub(super) struct ScopeArgs {
-    /// For you, in all your projects; without it for this project and everybody who works in it (`--project`)
+    /// Settings of your user, for all projects
     #[arg(long)]
     user: bool,
+
+    /// Settings of this project, the default
+    #[arg(long, conflicts_with = "user")]
+    project: bool,
 }
 
 impl ScopeArgs {
@@ -63,9 +67,10 @@ impl ScopeArgs {
         }
         match context.place() {
             Ok(place) => Ok(SettingsScope::of_project(agent, &place.root)),
-            Err(error) if context.directory.is_some() => Err(error),
-            Err(_) => Err(CliError::usage("this is no project; name the settings that are meant")
-                .hint(format!("hookloop install {} --user, or hookloop init", agent.name()))),
+            Err(error) if self.project || context.directory.is_some() => Err(error),
+            Err(_) => Err(CliError::usage("not in a project: name the settings to change").advice(
+                format!("run `hookloop install {} --user` or `hookloop init`", agent.name()),
+            )),
         }
     }
 }
@@ -105,17 +110,17 @@ pub(super) fn agent_of(name: &str) -> CliResult<NativeAgent> {
         return Ok(agent);
     }
     Err(match name {
-        "opencode" => CliError::usage(
-            "impossible for opencode: its plugins are JavaScript, and none can keep it from stopping",
-        )
-        .hint("hookloop run \"…\" --agent opencode, which holds the gates itself"),
-        _ => CliError::usage(format!("`{name}` is no agent that hooks can be installed in"))
-            .hint("hookloop install claude, codex or gemini"),
+        "opencode" => {
+            CliError::usage("opencode is not supported: its plugins can't keep it from stopping")
+                .advice("`hookloop run \"…\" --agent opencode` runs the gates")
+        }
+        _ => CliError::usage(format!("hooks can't be installed for `{name}`"))
+            .advice("`hookloop install` supports claude, codex and gemini"),
     })
 }
 
 fn agreed(out: &mut CommandOutput, agent: NativeAgent, hint: &str) -> CliResult<bool> {
-    ask(out, &format!("these changes for {}", agent.name()), "Write this?", hint)
+    ask(out, &format!("these changes for {}", agent.name()), "Write these changes?", hint)
 }
 
 /// Returns the directories of the agents' settings, from the environment.
@@ -208,7 +213,7 @@ pub(super) fn conclude(out: &mut CommandOutput, plan: &InstallPlan) -> CliResult
         out.line(format_args!("{verb} {}", place_of(&change.path)))?;
     }
     for path in &plan.left {
-        out.line(format_args!("Left {}: it is not hookloop's", place_of(path)))?;
+        out.line(format_args!("Kept {}: it does not belong to hookloop", place_of(path)))?;
     }
     Ok(())
 }
@@ -232,11 +237,11 @@ fn terms(out: &mut CommandOutput, ground: &SettingsScope) -> CliResult {
     out.line("")?;
     if ground.scope == InstallScope::Project {
         out.line(format_args!(
-            "`hookloop run --agent {}` here heeds these files after: hookloop agents trust",
+            "`hookloop run --agent {}` loads these files after: hookloop agents trust",
             agent.name()
         ))?;
     }
-    out.line(format_args!("hookloop's tools, if you want them: {}", agent.mcp_line()))
+    out.line(format_args!("Optional MCP tools of hookloop: {}", agent.mcp_line()))
 }
 
 /// Prints the installed entries and their places.
@@ -265,7 +270,7 @@ fn list(context: &mut CommandContext) -> CliResult {
         return out.json(&rows);
     }
     if rows.is_empty() {
-        return out.line("Nothing is installed. Try: hookloop install claude");
+        return out.line("Nothing is installed. Start with: hookloop install claude");
     }
     let cells = |row: &InstalledEntry| {
         vec![
@@ -305,7 +310,7 @@ impl InstalledEntry {
         let is_whole = settings::is_current(&text, &ground.agent.entries(&program)).map_err(at)?;
         let state = match (can_start, is_whole) {
             (false, _) => format!("broken: {program} can't be started"),
-            (true, false) => "not as this version installs it".to_owned(),
+            (true, false) => "outdated: installed by another version".to_owned(),
             (true, true) => "installed".to_owned(),
         };
         let events = found.into_iter().map(|found| found.event).collect();

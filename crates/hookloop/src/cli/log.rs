@@ -18,36 +18,36 @@ const LATEST: usize = 100;
 /// How long `--follow` waits before it checks for Ctrl-C again.
 const FOLLOW_WAIT: Duration = Duration::from_secs(60);
 
-/// Print what happened, oldest first
+/// Print the events of the log, oldest first
 ///
-/// On a terminal the latest 100 events, else all of them; one JSON object a line with --json.
+/// On a terminal, the command prints the latest 100 events, else all of them. With --json, it prints one object a line.
 #[derive(clap::Args)]
 pub(crate) struct EventLogArgs {
-    /// Only events about this task
-    #[arg(short, long, value_name = "TASK")]
+    /// Task of the events
+    #[arg(long, value_name = "TASK")]
     task: Option<String>,
 
-    /// Only events of this type; may be given more than once
-    #[arg(short = 'k', long = "type", value_name = "TYPE")]
+    /// Type of the events (repeatable)
+    #[arg(short, long = "type", value_name = "TYPE")]
     types: Vec<String>,
 
-    /// Only events from this place in the log on
+    /// First sequence number
     #[arg(long, value_name = "SEQ")]
     from: Option<Seq>,
 
-    /// Only the latest so many; 0 for all
+    /// Maximum number of events, the latest ones; 0 for all
     #[arg(short = 'n', long, value_name = "N")]
     limit: Option<usize>,
 
-    /// Go on printing as events happen
+    /// Print new events as they are recorded
     #[arg(short, long)]
     follow: bool,
 
-    /// Bookkeeping events too
+    /// Include bookkeeping events
     #[arg(short, long)]
     all: bool,
 
-    /// What happened in the fleet: orders, budgets, and what the sessions of workers used
+    /// Events of the fleet: directives, budgets and usage of workers' sessions
     #[arg(long, conflicts_with = "task")]
     fleet: bool,
 }

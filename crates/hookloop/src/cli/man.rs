@@ -17,46 +17,45 @@ const MORE: &[(&str, &[(&str, &str)])] = &[
         "EXIT STATUS",
         &[
             ("0", "done"),
-            ("1", "refused: the command was understood and not accepted"),
+            ("1", "refused: the command is valid and was not accepted"),
             ("2", "the command line, the configuration or the input is wrong"),
-            ("3", "nobody agreed to what this repository wants to run; or a session needs a human"),
+            ("3", "hooks or agents of the repository are not trusted; or a session needs a person"),
             ("4", "a session reached a limit"),
             ("5", "a session was paused"),
-            ("70", "the machine did not let us: disk, permissions, damage"),
+            ("70", "system failure: disk, permissions, damage"),
             ("130", "a session was cancelled"),
         ],
     ),
     (
         "ENVIRONMENT",
         &[
-            ("HOOKLOOP_AGENT", "who does the work where the command does not say so"),
-            ("HOOKLOOP_STORE", "the servers that hold the log, for example nats://127.0.0.1:4222"),
-            ("HOOKLOOP_POLICY", "a policy beside that of the machine"),
-            ("XDG_STATE_HOME", "where state is kept, instead of ~/.local/state"),
-            ("XDG_CONFIG_HOME", "where your own configuration is, instead of ~/.config"),
+            ("HOOKLOOP_AGENT", "agent of `run` and `worker`, if --agent is not given"),
+            ("HOOKLOOP_CLAIMANT", "name of the claimant in `task claim` and `task take-over`"),
+            ("HOOKLOOP_STORE", "servers of the log, such as nats://127.0.0.1:4222"),
+            ("HOOKLOOP_POLICY", "path of a policy in addition to the policy of the machine"),
+            ("XDG_STATE_HOME", "parent of the state directory [default: ~/.local/state]"),
+            ("XDG_CONFIG_HOME", "parent of your own configuration [default: ~/.config]"),
         ],
     ),
     (
         "FILES",
         &[
-            ("hookloop.yaml", "what happens in a project"),
+            ("hookloop.yaml", "configuration of a project"),
             ("~/.config/hookloop/config.yaml", "your own hooks, limits, agents and stores"),
-            ("/etc/hookloop/policy.yaml", "what an operator decided for the whole machine"),
-            ("~/.local/state/hookloop", "state, a folder for each project"),
+            ("/etc/hookloop/policy.yaml", "policy of the whole machine"),
+            ("~/.local/state/hookloop", "state, one directory for each project"),
         ],
     ),
 ];
 
-/// Print the manual page of a command, or write those of all
-///
-/// To read one: hookloop man task add | man -l -
+/// Print a manual page, or write all manual pages
 #[derive(clap::Args)]
 pub(crate) struct ManArgs {
-    /// The command as it is typed, for example `task add`; the program itself if none is named
+    /// Words of the command, such as `task add` [default: the program itself]
     #[arg(value_name = "COMMAND", conflicts_with = "dir")]
     command: Vec<String>,
 
-    /// Write a page for each command into this directory, for example ~/.local/share/man/man1
+    /// Directory to write a page for each command to, such as ~/.local/share/man/man1
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
 }

@@ -7,17 +7,17 @@ use crate::environment::state_home;
 use crate::error::CliResult;
 use crate::mcp::{ToolService, serve};
 
-/// Serve an agent by MCP on standard input and output
+/// Run the MCP server on standard input and output
 ///
-/// An agent starts it by itself: add it with `claude mcp add hookloop -- hookloop mcp`, or
-/// `codex mcp add hookloop -- hookloop mcp`. docs/mcp.md has the tools.
+/// The agent starts this command. Add it with `claude mcp add hookloop -- hookloop mcp`, or
+/// `codex mcp add hookloop -- hookloop mcp`. docs/mcp.md describes the tools.
 #[derive(clap::Args)]
 pub(crate) struct McpArgs {
-    /// The session that started the agent
+    /// Session that started the agent
     #[arg(long, value_name = "ID", requires = "run", hide = true)]
     session: Option<SessionId>,
 
-    /// Which start of it
+    /// Run number of the session
     #[arg(long, value_name = "N", requires = "session", hide = true)]
     run: Option<u32>,
 }

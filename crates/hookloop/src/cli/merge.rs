@@ -30,14 +30,14 @@ const PAUSE_MAX: Duration = Duration::from_secs(30);
 /// How often a pause checks for a signal.
 const SIGNAL_POLL: Duration = Duration::from_millis(100);
 
-/// Merge submitted tasks, one after the other, each tested on top of those before it
+/// Test and merge submitted tasks one after the other
 ///
-/// Gates of before_merge are asked first. A task that fails returns to the queue with the reason. Nothing
-/// is done in your checkout. If the base has a merge queue on GitHub, tested tasks are put into it. Exit code: 0; 3 if a human
-/// is needed for one of them; 4 if tasks still wait when the time of --wait is over.
+/// The gates of before_merge run first. Each task is tested on top of the tasks before it. A task that fails becomes
+/// ready again, with the reason. Your checkout does not change. If the base has a merge queue on GitHub, tested tasks go
+/// into the queue. Exit code: 0; 3 if a task needs a person; 4 if tasks still wait when the time of --wait is over.
 #[derive(clap::Args)]
 pub(crate) struct MergeArgs {
-    /// Time to wait for the forge, such as `30m`: its checks and its merge queue [default: no time; at most 24h]
+    /// Maximum wait for checks and the merge queue, such as `30m` (at most 24h) [default: none]
     #[arg(long, value_name = "TIME", value_parser = wait_time)]
     wait: Option<Duration>,
 }
@@ -52,7 +52,7 @@ fn wait_time(text: &str) -> std::result::Result<Duration, String> {
 pub(crate) struct ArrivalJson<'a> {
     task: &'a str,
     /// `merged`, `returned`, `blocked`, `queued` or `waits`.
-    fate: &'static str,
+    result: &'static str,
     commit: Option<&'a str>,
     by: Option<&'a str>,
     reason: Option<&'a str>,
@@ -66,7 +66,7 @@ impl<'a> From<&'a TrainReport> for ArrivalJson<'a> {
             MergeResult::Queued { place, .. } => Some(place),
             _ => None,
         };
-        let (fate, commit, by, reason) = match &arrival.fate {
+        let (result, commit, by, reason) = match &arrival.fate {
             MergeResult::Merged { commit } => ("merged", Some(commit), None, None),
             MergeResult::Returned { by, reason } => ("returned", None, Some(by), Some(reason)),
             MergeResult::Blocked { reason } => ("blocked", None, None, Some(reason)),
@@ -77,7 +77,7 @@ impl<'a> From<&'a TrainReport> for ArrivalJson<'a> {
         };
         ArrivalJson {
             task: arrival.task.as_str(),
-            fate,
+            result,
             commit: commit.map(String::as_str),
             by: by.map(String::as_str),
             reason: reason.map(String::as_str),
@@ -110,7 +110,7 @@ impl MergeArgs {
             pause = (pause * 2).min(PAUSE_MAX);
         }
         if looks.last.is_empty() && !context.out.json {
-            context.out.line(format_args!("{DIM}Nothing waits to be merged.{DIM:#}"))?;
+            context.out.line(format_args!("{DIM}No submitted tasks.{DIM:#}"))?;
         }
         if looks.is_blocked {
             context.exit = NEEDS_HUMAN;

@@ -6,13 +6,13 @@ use serde_json::json;
 use crate::cli::context::CommandContext;
 use crate::error::CliResult;
 
-/// Tell the agent of a session something: its next prompt has it
+/// Send a message to a session's agent with its next prompt
 #[derive(clap::Args)]
 pub(crate) struct MessageArgs {
-    /// What to tell it
+    /// Text of the message
     text: String,
 
-    /// The session's id, the start of it, or its name; the last one if it is not given
+    /// Id, start of the id, or name of the session [default: the last session]
     #[arg(long, value_name = "SESSION")]
     session: Option<String>,
 }
@@ -27,10 +27,10 @@ impl MessageArgs {
             return out.json(&json!({ "session": id, "sent": true, "running": is_running }));
         }
         if is_running {
-            out.line(format_args!("The next prompt of session {id} has it"))
+            out.line(format_args!("The next prompt of session {id} contains the message"))
         } else {
             out.line(format_args!(
-                "Session {id} does not run. Its next prompt has the message: hookloop resume {id}"
+                "Session {id} is not running. The message is in its next prompt. Continue: hookloop resume {id}"
             ))
         }
     }

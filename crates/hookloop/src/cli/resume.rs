@@ -21,10 +21,9 @@ use crate::error::CliResult;
 use crate::logs::LogArgs;
 use crate::output::DIM;
 
-/// Continue a session that was paused, interrupted or stopped, or that needs a person
+/// Resume a session that was paused, interrupted or stopped
 ///
 /// A session that ended for a question continues with `--answer`; one that reached a limit, with a higher limit.
-/// Example: `hookloop resume k3m9 --answer "Use Stripe" --max-iterations +20`
 #[derive(clap::Args)]
 pub(crate) struct ResumeArgs {
     /// Id, start of the id, or name [default: the last session that can continue]
@@ -37,19 +36,19 @@ pub(crate) struct ResumeArgs {
     #[command(flatten)]
     limits: RaisedLimits,
 
-    /// Use the current hooks and scripts, not those that it began with
+    /// Use the current hooks and scripts instead of those at the start
     #[arg(long)]
     with_changed_hooks: bool,
 
-    /// Go on although another machine has it
+    /// Take the session over from another machine
     #[arg(long)]
     take_over: bool,
 
-    /// Work in this directory although another session is live there
+    /// Work in this directory although another session runs there
     #[arg(long)]
     share_checkout: bool,
 
-    /// Print lines on a terminal, too, instead of a screen
+    /// Print lines instead of the TUI
     #[arg(long)]
     plain: bool,
 
@@ -110,22 +109,22 @@ impl ResumeArgs {
     }
 }
 
-/// Limits of a session that ended: `20` sets one, `+20` raises it by that.
+/// Limits of a session that ended: `20` sets a limit, `+20` raises it by 20.
 #[derive(clap::Args, Default)]
 struct RaisedLimits {
-    /// Iterations, such as 40 or +20
+    /// Maximum iterations, such as 40 or +20
     #[arg(long, value_name = "N", value_parser = count)]
     max_iterations: Option<LimitChange>,
 
-    /// Time in seconds or with its unit, such as 8h or +1h
+    /// Maximum run time in seconds or with a unit, such as 8h or +1h
     #[arg(long, value_name = "TIME", value_parser = time)]
     max_duration: Option<LimitChange>,
 
-    /// Tokens, such as 2000000 or +500000
+    /// Maximum tokens, such as 2000000 or +500000
     #[arg(long, value_name = "N", value_parser = count)]
     max_tokens: Option<LimitChange>,
 
-    /// Cost in dollars, such as 20 or +5
+    /// Maximum cost in dollars, such as 20 or +5
     #[arg(long, value_name = "DOLLARS", allow_negative_numbers = true, value_parser = dollars)]
     max_cost: Option<LimitChange>,
 }
@@ -133,10 +132,10 @@ struct RaisedLimits {
 impl RaisedLimits {
     fn changes(&self) -> LimitChanges {
         LimitChanges {
-            iterations: self.max_iterations,
-            duration_ms: self.max_duration,
-            tokens: self.max_tokens,
-            cost_micros: self.max_cost,
+            max_iterations: self.max_iterations,
+            max_duration_ms: self.max_duration,
+            max_tokens: self.max_tokens,
+            max_cost_micros: self.max_cost,
         }
     }
 }
@@ -151,7 +150,7 @@ fn change(
         None => (text, false),
     };
     match read(amount)? {
-        0 => Err("it has to be more than 0".to_owned()),
+        0 => Err("must be greater than 0".to_owned()),
         amount if is_more => Ok(LimitChange::By(amount)),
         amount => Ok(LimitChange::To(amount)),
     }

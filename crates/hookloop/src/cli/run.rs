@@ -1,5 +1,7 @@
 //! `hookloop run`
 
+use std::io::{IsTerminal as _, Read as _};
+
 use hookloop_agents::agent_chain::AgentNames;
 use hookloop_agents::repo_consent::AgentChoices;
 use hookloop_config::agents::AgentPermissions;
@@ -24,79 +26,86 @@ use crate::logs::LogArgs;
 /// The agent if the command line names none.
 pub(super) const AGENT_VARIABLE: &str = "HOOKLOOP_AGENT";
 
+/// The prompt that stands for standard input.
+const FROM_INPUT: &str = "-";
+
+/// The longest prompt on standard input.
+const PROMPT_MAX_BYTES: u64 = 1024 * 1024;
+
 /// A command with a prompt, for a person who gave none.
 const PROMPT_EXAMPLE: &str = "hookloop run \"Make the tests pass\"";
 
 /// Run an agent in a loop until its work is proven
 ///
-/// Exit code: 0 complete and proven, 3 needs a human, 4 a limit was reached, 5 paused, 6 complete without proof,
-/// 130 cancelled.
-/// Ctrl-C ends the session in order (session_end hooks run), twice at once.
+/// Exit code: 0 complete and proven, 3 needs a person, 4 a limit was reached, 5 paused, 6 complete without proof,
+/// 130 cancelled. Ctrl-C ends the session in order: `session_end` hooks run. A second Ctrl-C ends the program at once.
 #[derive(clap::Args)]
 #[command(group(clap::ArgGroup::new("work").required(true).args(["prompt", "spec", "task", "tasks"])))]
 pub(crate) struct RunArgs {
-    /// What the agent is to do
+    /// Prompt: the work of the agent; `-` reads it from standard input
     prompt: Option<String>,
 
-    /// A file of the project that says what to do
+    /// File of the project that describes the work
     #[arg(long, value_name = "FILE")]
     spec: Option<String>,
 
-    /// Work on this task alone
+    /// Id of the only task to work on, or the start of it
     #[arg(long, value_name = "TASK")]
     task: Option<String>,
 
-    /// Work on ready tasks, the most urgent first, until none is left
+    /// Work on ready tasks, the most urgent first, until none is ready
     #[arg(long)]
     tasks: bool,
 
-    /// Who does it: claude, codex, opencode, gemini, codex-acp, claude-agent-acp, a name of `agents:` in the
-    /// configuration, `acp:PROGRAM`, or `command:PROGRAM` (prompt on its input)
+    /// Agent [default: $HOOKLOOP_AGENT, else the configuration]
+    ///
+    /// One of claude, codex, opencode, gemini, codex-acp and claude-agent-acp; a name under `agents:` in the
+    /// configuration; `acp:PROGRAM`; or `command:PROGRAM`, which reads the prompt from standard input.
     #[arg(long, value_name = "AGENT")]
     agent: Option<String>,
 
-    /// Which model it uses
+    /// Model of the agent
     #[arg(long)]
     model: Option<String>,
 
-    /// What it may do without being asked: read, edit or full
-    #[arg(long, value_name = "WHAT", value_parser = permissions)]
+    /// Permissions of the agent: read, edit or full
+    #[arg(long, value_name = "PERMISSIONS", value_parser = permissions)]
     permissions: Option<String>,
 
-    /// Which turns go on in the agent's last conversation: fresh, feedback, continue
+    /// Turns that continue the agent's conversation: fresh, feedback or continue
     ///
-    /// `fresh`: no iteration. `feedback`: a turn that answers a gate's feedback. `continue`: every iteration.
-    #[arg(long, value_name = "HOW")]
+    /// `fresh`: no turn. `feedback`: a turn that answers a gate's feedback. `continue`: every turn.
+    #[arg(long, value_name = "POLICY")]
     conversation: Option<ConversationPolicy>,
 
-    /// What the session is called
+    /// Name of the session
     #[arg(long)]
     name: Option<String>,
 
-    /// What makes an iteration the last: default, validation, promise, turn, tasks (several with commas)
-    #[arg(long, value_name = "WAY", value_delimiter = ',')]
+    /// Stop conditions: default, validation, promise, turn, tasks (separated by commas)
+    #[arg(long, value_name = "CONDITION", value_delimiter = ',')]
     stop_when: Vec<String>,
 
     #[command(flatten)]
     limits: LimitArgs,
 
-    /// When gates said no too often: needs_human or accept
-    #[arg(long, value_name = "WHAT", value_parser = at_retry_limit)]
+    /// Result at the retry limit: needs_human or accept
+    #[arg(long, value_name = "RESULT", value_parser = at_retry_limit)]
     at_retry_limit: Option<AtRetryLimit>,
 
-    /// Accept completion without any change of files
+    /// Accept completion without changed files
     #[arg(long)]
     no_changes_ok: bool,
 
-    /// Work in a git worktree of the session's own, on a branch of its own
+    /// Work in a new git worktree, on a new branch
     #[arg(long, conflicts_with = "share_checkout")]
     worktree: bool,
 
-    /// Work in this directory although another session is live there
+    /// Work in this directory although another session runs there
     #[arg(long)]
     share_checkout: bool,
 
-    /// Print lines on a terminal, too, instead of a screen
+    /// Print lines instead of the TUI
     #[arg(long)]
     plain: bool,
 
@@ -107,37 +116,39 @@ pub(crate) struct RunArgs {
 /// Limits of this session, instead of those of the configuration.
 #[derive(clap::Args)]
 struct LimitArgs {
+    /// Maximum iterations [default: 100]
     #[arg(long, value_name = "N")]
     max_iterations: Option<u32>,
 
-    /// Seconds, or a time with its unit, such as 30m or 8h
+    /// Maximum run time in seconds or with a unit [default: 8h]
     #[arg(long, value_name = "TIME", value_parser = length)]
     max_duration: Option<u64>,
 
-    /// How long one turn of the agent may take
+    /// Timeout of one turn in seconds or with a unit [default: 1h]
     #[arg(long, value_name = "TIME", value_parser = length)]
-    max_turn: Option<u64>,
+    turn_timeout: Option<u64>,
 
-    /// Failed turns in a row
+    /// Maximum failed turns in a row [default: 5]
     #[arg(long, value_name = "N")]
     max_errors: Option<u32>,
 
-    /// How often gates may send the agent back without its work getting better
+    /// Retries after failing gates without improvement [default: 5]
     #[arg(long, value_name = "N")]
-    hook_retries: Option<u32>,
+    gate_retries: Option<u32>,
 
-    /// Iterations in a row that get nowhere
+    /// Maximum iterations in a row without progress [default: 5]
     #[arg(long, value_name = "N")]
     max_no_progress: Option<u32>,
 
+    /// Maximum tokens, if the agent reports them [default: 50000000]
     #[arg(long, value_name = "N")]
     max_tokens: Option<u64>,
 
-    /// In dollars
+    /// Maximum cost in dollars, if the agent reports it [default: 50]
     #[arg(long, value_name = "AMOUNT", allow_negative_numbers = true)]
     max_cost: Option<Dollars>,
 
-    /// Turns whose cost is unknown [default: 20 with a limit of cost, else no bound]
+    /// Maximum turns of unknown cost [default: 20 with a cost limit]
     #[arg(long, value_name = "N")]
     max_unpriced_turns: Option<u32>,
 }
@@ -145,20 +156,20 @@ struct LimitArgs {
 impl LimitArgs {
     fn over(&self, limits: SessionLimits) -> SessionLimits {
         SessionLimits {
-            iterations: self.max_iterations.unwrap_or(limits.iterations),
-            duration_ms: self.max_duration.unwrap_or(limits.duration_ms),
-            turn_ms: self.max_turn.unwrap_or(limits.turn_ms),
-            errors: self.max_errors.unwrap_or(limits.errors),
-            hook_retries: self.hook_retries.unwrap_or(limits.hook_retries),
-            no_progress: self.max_no_progress.unwrap_or(limits.no_progress),
-            remediations: limits.remediations,
-            continuations: limits.continuations,
-            tokens: self.max_tokens.unwrap_or(limits.tokens),
-            cost_micros: self.max_cost.map_or(limits.cost_micros, |Dollars(micros)| micros),
-            unpriced_turns: match (self.max_unpriced_turns, self.max_cost) {
+            max_iterations: self.max_iterations.unwrap_or(limits.max_iterations),
+            max_duration_ms: self.max_duration.unwrap_or(limits.max_duration_ms),
+            turn_timeout_ms: self.turn_timeout.unwrap_or(limits.turn_timeout_ms),
+            max_errors: self.max_errors.unwrap_or(limits.max_errors),
+            gate_retries: self.gate_retries.unwrap_or(limits.gate_retries),
+            max_no_progress: self.max_no_progress.unwrap_or(limits.max_no_progress),
+            max_remediations: limits.max_remediations,
+            max_continuations: limits.max_continuations,
+            max_tokens: self.max_tokens.unwrap_or(limits.max_tokens),
+            max_cost_micros: self.max_cost.map_or(limits.max_cost_micros, |Dollars(micros)| micros),
+            max_unpriced_turns: match (self.max_unpriced_turns, self.max_cost) {
                 (Some(turns), _) => turns,
-                (None, Some(_)) => limits.unpriced_turns.min(UNPRICED_TURNS),
-                (None, None) => limits.unpriced_turns,
+                (None, Some(_)) => limits.max_unpriced_turns.min(UNPRICED_TURNS),
+                (None, None) => limits.max_unpriced_turns,
             },
         }
     }
@@ -175,6 +186,14 @@ impl RunArgs {
     }
 
     pub(crate) fn run(self, context: &mut CommandContext) -> CliResult {
+        let mut args = self;
+        if args.prompt.as_deref() == Some(FROM_INPUT) {
+            args.prompt = Some(prompt_from_input()?);
+        }
+        args.start(context)
+    }
+
+    fn start(self, context: &mut CommandContext) -> CliResult {
         if self.prompt.as_ref().is_some_and(|prompt| prompt.trim().is_empty()) {
             let message = "the prompt is empty, so the agent has nothing to do";
             return Err(CliError::usage(message).hint(PROMPT_EXAMPLE));
@@ -189,15 +208,15 @@ impl RunArgs {
         if let Some(spec) = &self.spec
             && let Err(error) = std::fs::File::open(runner.home().join(spec))
         {
-            let message = format!("the specification `{spec}` can't be read: {error}");
+            let message = format!("the file `{spec}` can't be read: {error}");
             return Err(CliError::usage(message).hint("hookloop run --spec FILE"));
         }
         let in_worktree = self.worktree;
         let share_checkout = self.share_checkout;
         let wish = self.wish(project.rules(), own, task)?;
         if in_worktree && project.rules().delivery.is_some() && wish.work.is_of_tasks() {
-            let message = "a session that delivers tasks has a worktree for each of them already";
-            return Err(CliError::usage(message).hint("the same without --worktree"));
+            let message = "a session that delivers tasks has a worktree for each task";
+            return Err(CliError::usage(message).advice("repeat the command without `--worktree`"));
         }
         let wanted =
             AgentChoices { model: wish.model.clone(), permissions: wish.permissions.clone() };
@@ -234,15 +253,16 @@ impl RunArgs {
         if let (None, None, Some(agent)) = (&named, &self.permissions, &rules.session.agent)
             && rules.agent(agent).is_ok_and(|agent| agent.permissions == AgentPermissions::Full)
         {
-            let message = format!("this repository asks for `{agent}`, which may do everything");
+            let message = format!("this repository names `{agent}`, which has full permissions");
             return Err(
                 CliError::untrusted(message).hint(format!("hookloop run … --agent {agent}"))
             );
         }
         let agent = named.or_else(|| rules.session.agent.clone()).or(own);
         let no_agent = || {
-            let message =
-                format!("no agent is named, by --agent, {AGENT_VARIABLE} or the configuration");
+            let message = format!(
+                "no agent: neither --agent, {AGENT_VARIABLE} nor the configuration names one"
+            );
             CliError::usage(message).hint("hookloop run … --agent claude")
         };
         Ok(SessionRequest {
@@ -263,6 +283,24 @@ impl RunArgs {
             checkout: CheckoutUse::default(),
         })
     }
+}
+
+/// Reads the prompt from standard input.
+fn prompt_from_input() -> CliResult<String> {
+    let mut prompt = String::new();
+    let input = std::io::stdin();
+    if input.is_terminal() {
+        let message = "the prompt `-` is standard input, and standard input is a terminal";
+        return Err(CliError::usage(message).hint("hookloop run - < PROMPT.md"));
+    }
+    let read = input.lock().take(PROMPT_MAX_BYTES + 1).read_to_string(&mut prompt);
+    read.map_err(|error| CliError::usage(format!("the prompt on standard input: {error}")))?;
+    if prompt.len() as u64 > PROMPT_MAX_BYTES {
+        let message =
+            format!("the prompt on standard input has more than {PROMPT_MAX_BYTES} bytes");
+        return Err(CliError::usage(message).hint("hookloop run --spec FILE"));
+    }
+    Ok(prompt)
 }
 
 fn at_retry_limit(text: &str) -> std::result::Result<AtRetryLimit, String> {

@@ -5,7 +5,7 @@ mod add;
 use clap::Subcommand;
 use hookloop_core::command::Command as Order;
 use hookloop_core::schedule::{
-    ScheduleCommand, ScheduleFired, ScheduleName, ScheduleStanding, SlotResult,
+    OccurrenceResult, ScheduleCommand, ScheduleFired, ScheduleName, ScheduleStanding,
 };
 use hookloop_core::time::Timestamp;
 use hookloop_engine::command_outcome::CommandOutcome;
@@ -48,39 +48,46 @@ impl ScheduleSubcommand {
     }
 }
 
-/// List the schedules, and when they are due
+/// List schedules with their next and last occurrence
 #[derive(clap::Args)]
 pub(crate) struct ScheduleList {}
 
-/// Show a schedule, what it makes, and when
+/// Show a schedule, its task and its next occurrences
 #[derive(clap::Args)]
 pub(crate) struct ScheduleShow {
+    /// Name of the schedule
     name: ScheduleName,
 }
 
-/// Let a schedule rest
+/// Pause a schedule
 ///
-/// What is due while it rests is not made up for.
+/// Occurrences that are due while the schedule is paused are skipped.
 #[derive(clap::Args)]
 pub(crate) struct SchedulePause {
+    /// Name of the schedule
     name: ScheduleName,
 }
 
-/// Let a schedule go on
+/// Resume a paused schedule
 #[derive(clap::Args)]
 pub(crate) struct ScheduleResume {
+    /// Name of the schedule
     name: ScheduleName,
 }
 
-/// Remove a schedule; the tasks that it made stay
+/// Remove a schedule, and keep its tasks
 #[derive(clap::Args)]
 pub(crate) struct ScheduleRemove {
+    /// Name of the schedule
     name: ScheduleName,
 }
 
-/// Make a schedule's task now, whether or not it is due, paused or has an open task
+/// Add a schedule's task now
+///
+/// The command adds the task also if the schedule is not due, is paused, or has an open task.
 #[derive(clap::Args)]
 pub(crate) struct ScheduleRun {
+    /// Name of the schedule
     name: ScheduleName,
 }
 
@@ -103,7 +110,7 @@ struct ScheduleJson<'a> {
 
 #[derive(Serialize)]
 struct FiredJson<'a> {
-    slot: Timestamp,
+    occurrence: Timestamp,
     by_hand: bool,
     /// The task that it made; none if it was skipped.
     task: Option<&'a str>,
@@ -115,11 +122,11 @@ struct FiredJson<'a> {
 impl<'a> From<&'a ScheduleFired> for FiredJson<'a> {
     fn from(fired: &'a ScheduleFired) -> FiredJson<'a> {
         let (task, skipped_for) = match &fired.came {
-            SlotResult::TaskId(id) => (Some(id.as_str()), None),
-            SlotResult::SkippedFor(id) => (None, Some(id.as_str())),
+            OccurrenceResult::TaskId(id) => (Some(id.as_str()), None),
+            OccurrenceResult::SkippedFor(id) => (None, Some(id.as_str())),
         };
-        let ScheduleFired { slot, by_hand, missed_from, .. } = *fired;
-        FiredJson { slot, by_hand, task, skipped_for, missed_from }
+        let ScheduleFired { occurrence, by_hand, missed_from, .. } = *fired;
+        FiredJson { occurrence, by_hand, task, skipped_for, missed_from }
     }
 }
 
@@ -155,7 +162,11 @@ impl ScheduleList {
             return out.json(&list);
         }
         if schedules.is_empty() {
-            return if out.terminal { out.line(format_args!("{DIM}none{DIM:#}")) } else { Ok(()) };
+            return if out.terminal {
+                out.line(format_args!("{DIM}No schedules yet. Add one: hookloop schedule add NAME --cron \"0 3 * * *\" --goal \"…\"{DIM:#}"))
+            } else {
+                Ok(())
+            };
         }
         let cells = schedules.iter().map(|standing| {
             vec![
@@ -176,15 +187,17 @@ fn due(standing: &ScheduleStanding) -> String {
     match (standing.is_paused, standing.next) {
         (true, _) => "paused".to_owned(),
         (false, Some(next)) => next.brief(),
-        (false, None) => "never again".to_owned(),
+        (false, None) => "never".to_owned(),
     }
 }
 
 fn last(standing: &ScheduleStanding) -> String {
-    match standing.last.as_ref().map(|fired| (&fired.came, fired.slot)) {
+    match standing.last.as_ref().map(|fired| (&fired.came, fired.occurrence)) {
         None => String::new(),
-        Some((SlotResult::TaskId(id), _)) => id.to_string(),
-        Some((SlotResult::SkippedFor(id), slot)) => format!("{} skipped for {id}", slot.brief()),
+        Some((OccurrenceResult::TaskId(id), _)) => id.to_string(),
+        Some((OccurrenceResult::SkippedFor(id), occurrence)) => {
+            format!("{} skipped for {id}", occurrence.brief())
+        }
     }
 }
 

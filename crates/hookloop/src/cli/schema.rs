@@ -3,17 +3,17 @@
 use crate::cli::context::CommandContext;
 use crate::error::CliResult;
 
-/// Print the JSON Schema of hookloop.yaml, of your own config.yaml, or of a policy
+/// Print the JSON Schema of a configuration file
 ///
-/// Editors complete and check the file with it: put `# yaml-language-server: $schema=PATH` on the
-/// first line.
+/// The default is the schema of hookloop.yaml. Editors complete and check a file with its schema: put
+/// `# yaml-language-server: $schema=PATH` on the first line.
 #[derive(clap::Args)]
 pub(crate) struct SchemaArgs {
-    /// Of an operator's policy.yaml
+    /// Schema of policy.yaml
     #[arg(long, conflicts_with = "user")]
     policy: bool,
 
-    /// Of your own config.yaml
+    /// Schema of your own config.yaml
     #[arg(long)]
     user: bool,
 }

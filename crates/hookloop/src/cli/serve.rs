@@ -16,17 +16,17 @@ use crate::web::{AGENTS, AccessToken, MCP, PEOPLE, ProjectSites, ServerTokens, W
 
 const PORT: u16 = 7411;
 
-/// Serve a dashboard for you, and the project to agents of this machine by MCP over HTTP
+/// Serve the dashboard and the MCP server over HTTP
 ///
-/// It listens on loopback. You log in once by the link that it prints; agents show a token, which is in a file that only you can
-/// read. docs/dashboard.md and docs/mcp.md have more.
+/// The server listens on a loopback address. You log in with the link that the command prints. Agents send a token,
+/// which is in a file that only you can read. See docs/dashboard.md and docs/mcp.md.
 #[derive(clap::Args)]
 pub(crate) struct ServeArgs {
-    /// The port; 0 for any that is free
+    /// Port; 0 for any free port
     #[arg(long, value_name = "PORT", default_value_t = PORT)]
     port: u16,
 
-    /// The address, one of loopback's
+    /// Loopback address: 127.0.0.1 or ::1
     #[arg(long, value_name = "ADDRESS", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
     bind: IpAddr,
 
@@ -44,7 +44,7 @@ impl ServeArgs {
         if ![IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)].contains(&self.bind)
         {
             let message = format!(
-                "{} is neither 127.0.0.1 nor ::1; where other machines get to, the token would cross the network in the clear",
+                "{} is neither 127.0.0.1 nor ::1: on other addresses, the token would cross the network in the clear",
                 self.bind
             );
             return Err(CliError::usage(message).hint("ssh -L 7411:127.0.0.1:7411 this-machine"));
@@ -110,7 +110,7 @@ fn say(
     let quoted = quoted(&path);
     out.line(format_args!("{DIM} dashboard{DIM:#}  {link}"))?;
     out.line(format_args!(
-        "{DIM}            once, within 10 minutes; later with the token in {}{DIM:#}",
+        "{DIM}            valid once, for 10 minutes; later log in with the token in {}{DIM:#}",
         plain(&own.to_string_lossy())
     ))?;
     out.line(format_args!("{DIM}for agents{DIM:#}  {url}"))?;

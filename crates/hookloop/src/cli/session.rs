@@ -118,14 +118,15 @@ pub(super) fn drive(
     if !opened.is_ending
         && let Some(line) = unknown_cost(project, &opened.plan)
     {
-        if context.out.json && opened.plan.limits.unpriced_turns != u32::MAX && !quiet::is_set() {
+        if context.out.json && opened.plan.limits.max_unpriced_turns != u32::MAX && !quiet::is_set()
+        {
             let warning = json!({ "warning": { "message": line, "hint": Value::Null } });
             // If standard error is closed, nobody can be warned.
             let _ = writeln!(std::io::stderr(), "{warning}");
         }
         powers.push(line);
     }
-    let heading = SessionHeading { powers: &powers, purse: &rules.limits.purse };
+    let heading = SessionHeading { powers: &powers, budget: &rules.limits.budget };
     let mut live = LiveSession::new(&mut context.out, opened, heading, stop.clone());
     if let Some(showing) = showing {
         live.show(|| Screen::open(showing, opened.id.clone()));
@@ -154,13 +155,13 @@ pub(super) fn muster(project: &Project, roll: &AgentNames) -> CliResult<Vec<Stri
         let ready = check_ready(&settings, runner).map_err(AgentRefusal::from)?;
         if let Some(command) = ready.unsure_login {
             lines.push(format!(
-                "  nothing shows that {} is logged in; if it is not: {command}",
+                "  the login of {} could not be checked; to log in: {command}",
                 plain(name)
             ));
         }
         if !fit.ignored.is_empty() {
             let files = fit.ignored.join(", ");
-            lines.push(format!("  not used, because you have not agreed to it: {}", plain(&files)));
+            lines.push(format!("  not applied, because it is not trusted: {}", plain(&files)));
         }
         agents::open(settings, runner.root())?;
     }
@@ -176,7 +177,7 @@ fn unknown_cost(project: &Project, plan: &SessionPlan) -> Option<String> {
         return None;
     }
     // A user's own program may have no model.
-    let is_bounded = plan.limits.unpriced_turns != u32::MAX;
+    let is_bounded = plan.limits.max_unpriced_turns != u32::MAX;
     let agent = plain(&plan.agent);
     let why = match settings.cost_report() {
         CostReport::Always => return None,
@@ -185,20 +186,20 @@ fn unknown_cost(project: &Project, plan: &SessionPlan) -> Option<String> {
         CostReport::Never => format!("{agent} reports no cost"),
     };
     let limits = &plan.limits;
-    let unpriced = match limits.unpriced_turns {
+    let unpriced = match limits.max_unpriced_turns {
         u32::MAX => String::new(),
         turns => format!(", {} of unknown cost", present::counted(turns, "turn", "turns")),
     };
     Some(format!(
-        "cost may be unknown: {why}, so the limit of {} can't bound it; bounded by {}, {} tokens{unpriced}",
-        Dollars(limits.cost_micros),
-        present::counted(limits.iterations, "iteration", "iterations"),
-        CompactCount(limits.tokens),
+        "cost may be unknown: {why}, so the limit of {} can't apply; limited by {}, {} tokens{unpriced}",
+        Dollars(limits.max_cost_micros),
+        present::counted(limits.max_iterations, "iteration", "iterations"),
+        CompactCount(limits.max_tokens),
     ))
 }
 
 pub(super) fn runner(project: &Project) -> CliResult<&HookRunner> {
-    project.runner().ok_or_else(|| CliError::system("there is no directory to work in"))
+    project.runner().ok_or_else(|| CliError::system("the project has no directory"))
 }
 
 pub(super) fn exit_code(session: &Session) -> u8 {

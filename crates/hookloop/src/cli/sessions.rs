@@ -32,10 +32,10 @@ impl SessionsCommand {
     }
 }
 
-/// The latest sessions, newest first
+/// List the latest sessions, newest first
 #[derive(clap::Args)]
 pub(crate) struct SessionList {
-    /// Show at most this many
+    /// Maximum number of sessions
     #[arg(long, value_name = "N", default_value_t = 20)]
     limit: usize,
 }
@@ -56,7 +56,7 @@ impl SessionList {
             return out.json(&list);
         }
         if rows.is_empty() {
-            return out.line("No sessions yet: hookloop run \"…\" --agent 'command:./agent.sh'");
+            return out.line("No sessions yet. Start one: hookloop run \"…\" --agent claude");
         }
         let now = project.now();
         let is_read = out.terminal;
@@ -83,10 +83,10 @@ impl SessionList {
     }
 }
 
-/// What happened in a session
+/// Show the events of a session
 #[derive(clap::Args)]
 pub(crate) struct SessionShow {
-    /// Its id, the start of it, or its name
+    /// Id, start of the id, or name of the session
     session: String,
 }
 
@@ -133,7 +133,7 @@ impl SessionShow {
         };
         out.line(format_args!("{BOLD}{text}{BOLD:#}"))?;
         match next.filter(|_| session.is_over()) {
-            Some(next) => out.line(format_args!("  {DIM}try:{DIM:#} {next}")),
+            Some(next) => out.line(format_args!("  {DIM}run:{DIM:#} {next}")),
             None => Ok(()),
         }
     }

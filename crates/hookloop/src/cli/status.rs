@@ -19,13 +19,13 @@ use crate::present;
 use crate::present::now;
 use crate::sanitize::plain;
 
-/// Tasks on their way into the base that are shown.
+/// Maximum number of tasks in the merge train that are shown.
 const MERGING_MAX: usize = 20;
 
 /// Sessions whose step is shown.
 const RUNNING_MAX: usize = 20;
 
-/// Say how the project stands
+/// Show the state of the project
 #[derive(clap::Args)]
 pub(crate) struct StatusArgs {}
 
@@ -46,7 +46,7 @@ impl StatusArgs {
     }
 }
 
-/// The figures that `hookloop status` shows.
+/// The values that `hookloop status` shows.
 struct ProjectStatus {
     events: Seq,
     tasks: u64,
@@ -131,7 +131,7 @@ impl ProjectStatus {
     fn print_warnings(&self, out: &mut CommandOutput) -> CliResult {
         let red = AnsiColor::Red.on_default().bold();
         if !self.weakened.is_empty() {
-            let text = "fewer or weaker than you agreed to: hookloop hooks trust";
+            let text = "fewer or weaker than the trusted gates: hookloop hooks trust";
             out.line(format_args!("{red}  gates{red:#}  {text}"))?;
         }
         for line in &self.weakened {
@@ -143,7 +143,7 @@ impl ProjectStatus {
         }
         if let Some(last) = self.replaced {
             let text =
-                "the stream was made anew, and acknowledged events are gone: hookloop verify";
+                "the stream was replaced, and acknowledged events are missing: hookloop verify";
             out.line(format_args!("{red}    log{red:#}  {text} (the last was {last})"))?;
         }
         Ok(())
@@ -157,7 +157,7 @@ impl ProjectStatus {
             out.line(format_args!("{count:>9}  {style}{state}{style:#}"))?;
         }
         if let Some(next) = self.early.next {
-            let text = format!("waiting for their time, the next for {}", next.brief());
+            let text = format!("waiting for their start time, the next for {}", next.brief());
             out.line(format_args!("{:>9}  {text}", self.early.count))?;
         }
         Ok(())
@@ -188,7 +188,7 @@ impl ProjectStatus {
             (self.problems, "waiting for you: hookloop inbox list"),
             (self.claimed, "claimed: hookloop task list --state active"),
             (self.stuck, "waiting for a blocked task: hookloop task list --state blocked"),
-            (self.due, "reactions left to do: any command does them"),
+            (self.due, "pending reactions: hookloop dispatch"),
             (self.failed_workflows, "workflows failed: hookloop log --type workflow_failed"),
         ];
         for (count, text) in notes.into_iter().filter(|(count, _)| *count > 0) {
@@ -202,14 +202,14 @@ fn print_store(out: &mut CommandOutput, place: &ProjectPaths, kept: &LogLocation
     out.line(format_args!("{DIM}project{DIM:#}  {}", place.root.display()))?;
     match kept {
         LogLocation::Here => {
-            out.line(format_args!("{DIM}kept in{DIM:#}  {}", place.state.display()))
+            out.line(format_args!("{DIM}  store{DIM:#}  {}", place.state.display()))
         }
         LogLocation::Nats { urls, project, standing } => {
             let copies = match standing.copies {
                 1 => "1 copy".to_owned(),
                 n => format!("{n} copies"),
             };
-            out.line(format_args!("{DIM}kept in{DIM:#}  {urls} as {project}, {copies}"))?;
+            out.line(format_args!("{DIM}  store{DIM:#}  {urls} as {project}, {copies}"))?;
             for doubt in &standing.accepted {
                 let red = AnsiColor::Red.on_default().bold();
                 out.line(format_args!("{red} UNSAFE{red:#}  {}", plain(doubt)))?;
@@ -219,7 +219,7 @@ fn print_store(out: &mut CommandOutput, place: &ProjectPaths, kept: &LogLocation
     }
 }
 
-/// A session that a process of this machine performs.
+/// A session that a process of this machine runs.
 #[derive(Serialize)]
 struct RunningSession {
     id: String,

@@ -50,7 +50,7 @@ impl StopArgs {
             }
         }
         match next {
-            Some(next) => out.line(format_args!("  {DIM}try:{DIM:#} {next}")),
+            Some(next) => out.line(format_args!("  {DIM}run:{DIM:#} {next}")),
             None => Ok(()),
         }
     }

@@ -14,7 +14,7 @@ pub(super) fn conclude(exporter: &TraceExporter, notices: TraceNotices) {
     if lost == 0 && trouble.is_none() {
         return;
     }
-    let why = trouble.unwrap_or_else(|| "the collector did not want them".to_owned());
+    let why = trouble.unwrap_or_else(|| "the collector rejected them".to_owned());
     let what = match lost {
         0 => "not all spans were sent".to_owned(),
         1 => "1 span was not sent".to_owned(),
@@ -57,7 +57,7 @@ impl TraceNotices {
         let yellow = anstyle::AnsiColor::Yellow.on_default().bold();
         let cyan = anstyle::AnsiColor::Cyan.on_default();
         let hint_line = match hint {
-            Some(hint) => format!("\n  {cyan}try:{cyan:#} {hint}"),
+            Some(hint) => format!("\n  {cyan}hint:{cyan:#} {hint}"),
             None => String::new(),
         };
         // If standard error is closed, nobody can be warned.

@@ -56,13 +56,13 @@ fn target(
     Ok(ExportTarget::of(&context.user()?, &environment, &machine()))
 }
 
-/// Send a session to your collector, as far as the log has it
+/// Send the trace of a session to your collector
 ///
-/// It is the trace that was sent while the session ran, span for span: what is there already is the same. docs/operators.md
-/// says how a collector is named.
+/// The spans are the same as those that were sent while the session ran. docs/operators.md describes how to name a
+/// collector.
 #[derive(clap::Args)]
 pub(crate) struct SessionTraceArgs {
-    /// Its id, the start of it, or its name
+    /// Id, start of the id, or name of the session
     session: String,
 }
 
@@ -72,7 +72,7 @@ impl SessionTraceArgs {
         let row = lookup::find(&project, &self.session)?;
         let plan = lookup::session(&project, &row.id)?.plan;
         let nowhere = || {
-            let message = "no collector is named, by OTEL_EXPORTER_OTLP_ENDPOINT or `telemetry:` in your own configuration";
+            let message = "no collector: neither OTEL_EXPORTER_OTLP_ENDPOINT nor `telemetry:` in your own configuration names one";
             let example = "OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4318";
             CliError::usage(message).hint(format!("{example} hookloop sessions trace {}", row.id))
         };
@@ -88,8 +88,9 @@ impl SessionTraceArgs {
         let out = &mut context.out;
         if out.json {
             let url = exporter.url();
-            return out
-                .json(&json!({ "trace_id": trace, "sent": sent, "lost": lost, "endpoint": url }));
+            return out.json(
+                &json!({ "trace_id": trace, "sent": sent, "dropped": lost, "endpoint": url }),
+            );
         }
         out.line(format_args!("sent {sent} spans of trace {trace} to {}", plain(exporter.url())))
     }

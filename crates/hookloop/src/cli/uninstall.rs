@@ -8,19 +8,19 @@ use crate::error::{CliError, CliResult};
 use crate::native::plan;
 use crate::native::record::InstallRecords;
 
-/// Take hookloop's hooks out of an agent's settings
+/// Remove hookloop's hooks from an agent's settings
 ///
-/// Files that nobody changed since are as they were before `hookloop install`, byte for byte; of others exactly
-/// hookloop's entries go.
+/// Files that did not change since `hookloop install` are restored byte for byte. From other files, the command removes
+/// exactly hookloop's entries.
 #[derive(clap::Args)]
 pub(crate) struct UninstallArgs {
-    /// claude, codex or gemini
+    /// Agent: claude, codex or gemini
     agent: String,
 
     #[command(flatten)]
     scope: ScopeArgs,
 
-    /// Do not ask
+    /// Write without asking
     #[arg(short, long)]
     yes: bool,
 }
@@ -37,7 +37,7 @@ impl UninstallArgs {
         let scope = ground.scope.name();
         if !plan.changes.is_empty() && !self.yes {
             let hint = format!("hookloop uninstall {name} --{scope} --yes");
-            if !ask(out, &format!("these changes for {name}"), "Write this?", &hint)? {
+            if !ask(out, &format!("these changes for {name}"), "Write these changes?", &hint)? {
                 return Err(CliError::refused("nothing was written"));
             }
         }
@@ -45,7 +45,7 @@ impl UninstallArgs {
         match (out.json, plan.changes.is_empty()) {
             (true, _) => out.json(&outcome(&ground, &plan)),
             (false, true) => {
-                out.line(format_args!("Nothing of hookloop is installed for {name} ({scope})"))
+                out.line(format_args!("hookloop is not installed for {name} ({scope})"))
             }
             (false, false) => conclude(out, &plan),
         }

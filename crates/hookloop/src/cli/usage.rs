@@ -2,9 +2,9 @@
 
 use clap::ValueEnum;
 use hookloop_core::id::SessionId;
-use hookloop_core::purse::{Amount, BudgetBounds, Purse};
 use hookloop_core::session::Usage;
 use hookloop_core::session::plan::CompactCount;
+use hookloop_core::shared_budget::{Amount, BudgetBounds, SharedBudget};
 use hookloop_core::time::Day;
 use hookloop_engine::project::Project;
 use hookloop_engine::session::session_directory;
@@ -16,20 +16,20 @@ use crate::error::CliResult;
 use crate::output::{BOLD, DIM, TableCell};
 use crate::sanitize::plain;
 
-/// What turns used, and how the purse stands
+/// Show token and cost usage, and the budget
 ///
-/// Days are those of the calendar in UTC. What is shown is what agents told.
+/// Days are days of the calendar in UTC. The figures are those that agents report.
 #[derive(clap::Args)]
 pub(crate) struct UsageArgs {
-    /// What to add up by
-    #[arg(long, value_name = "WHAT", default_value = "day")]
+    /// Grouping of the usage
+    #[arg(long, value_name = "GROUPING", default_value = "day")]
     by: UsageGrouping,
 
-    /// From this day on, such as 2026-11-01
+    /// First day, such as 2026-11-01
     #[arg(long, value_name = "DAY", value_parser = day)]
     since: Option<Day>,
 
-    /// Of all workers that share the store, in all projects
+    /// Usage of all workers that share the store, in all projects
     #[arg(long)]
     fleet: bool,
 }
@@ -58,11 +58,11 @@ fn day(text: &str) -> std::result::Result<Day, String> {
 }
 
 /// The state of the budget at one moment.
-struct PurseReport {
-    bounds: Purse,
+struct BudgetReport {
+    bounds: SharedBudget,
     today: Day,
     spent_today: SpentAmount,
-    spent_ever: SpentAmount,
+    spent_total: SpentAmount,
     reservations: Vec<HeldReservation>,
 }
 
@@ -79,7 +79,7 @@ impl UsageArgs {
             (fleet.log().clone(), fleet.budget()?)
         } else {
             let project = context.project_to_read()?;
-            let bounds = project.rules().limits.purse;
+            let bounds = project.rules().limits.budget;
             (project, bounds)
         };
         let rows = project.read(|view| view.usage(self.by.into(), self.since))?;
@@ -92,7 +92,7 @@ impl UsageArgs {
                 "by": self.heading().to_lowercase(),
                 "rows": list,
                 "total": usage_json(&total),
-                "purse": standing.json(),
+                "budget": standing.json(),
             }));
         }
         if rows.is_empty() {
@@ -119,9 +119,9 @@ impl UsageArgs {
     }
 }
 
-fn standing(project: &Project, bounds: Purse) -> CliResult<PurseReport> {
+fn standing(project: &Project, bounds: SharedBudget) -> CliResult<BudgetReport> {
     let today = Day::from(project.now());
-    let (spent_today, spent_ever, held) = project
+    let (spent_today, spent_total, held) = project
         .read(|view| Ok((view.spent(Some(today))?, view.spent(None)?, view.reservations()?)))?;
     let is_running = |session: &SessionId| {
         project.runner().is_some_and(|runner| session_directory::is_running(runner, session))
@@ -130,7 +130,7 @@ fn standing(project: &Project, bounds: Purse) -> CliResult<PurseReport> {
         is_running: is_running(&reservation.session),
         reservation,
     });
-    Ok(PurseReport { bounds, today, spent_today, spent_ever, reservations: held.collect() })
+    Ok(BudgetReport { bounds, today, spent_today, spent_total, reservations: held.collect() })
 }
 
 fn total(rows: &[UsageRow]) -> UsageRow {
@@ -184,7 +184,7 @@ fn usage_json(row: &UsageRow) -> Value {
     })
 }
 
-impl PurseReport {
+impl BudgetReport {
     fn reserved(&self) -> Amount {
         let held = self.reservations.iter().map(|held| held.reservation.amount);
         held.fold(Amount::default(), Amount::plus)
@@ -194,7 +194,7 @@ impl PurseReport {
     fn periods(&self) -> Vec<(&'static str, BudgetBounds, SpentAmount)> {
         let all = [
             ("day", self.bounds.day, self.spent_today),
-            ("ever", self.bounds.ever, self.spent_ever),
+            ("total", self.bounds.total, self.spent_total),
         ];
         all.into_iter().filter(|(_, bounds, _)| !bounds.is_none()).collect()
     }
@@ -202,13 +202,13 @@ impl PurseReport {
     fn json(&self) -> Value {
         let amount = |Amount { cost_micros, tokens, turns }: Amount| json!({ "cost_micros": cost_micros, "tokens": tokens, "turns": turns });
         let bounds = |BudgetBounds { cost_micros, tokens, turns }: BudgetBounds| json!({ "cost_micros": cost_micros, "tokens": tokens, "turns": turns });
-        let period = |(per, limit, spent): (&str, BudgetBounds, SpentAmount)| {
+        let period = |(period, limit, spent): (&str, BudgetBounds, SpentAmount)| {
             let left = left(limit, spent.total().plus(self.reserved()));
             json!({
-                "per": per,
+                "period": period,
                 "limit": bounds(limit),
                 "used": amount(spent.used),
-                "lost": amount(spent.lost),
+                "written_off": amount(spent.written_off),
                 "left": bounds(left),
             })
         };
@@ -231,19 +231,19 @@ impl PurseReport {
 
     fn lines(&self) -> Vec<String> {
         let mut lines = Vec::new();
-        for (per, limit, spent) in self.periods() {
-            let when = match per {
+        for (period, limit, spent) in self.periods() {
+            let when = match period {
                 "day" => format!("{} (UTC)", self.today),
-                _ => "for good".to_owned(),
+                _ => "in total".to_owned(),
             };
             let left = left(limit, spent.total().plus(self.reserved()));
-            lines.push(format!("{BOLD}purse{BOLD:#} {when}: {limit}; left: {left}"));
-            lines.push(format!("  spent    {}", spent.used));
-            if !spent.lost.is_nothing() {
-                let why = "set aside for turns whose program died: what they used is not known";
-                lines.push(format!("  lost     {}  {DIM}{why}{DIM:#}", spent.lost));
+            lines.push(format!("{BOLD}budget{BOLD:#} {when}: {limit}; left: {left}"));
+            lines.push(format!("  spent       {}", spent.used));
+            if !spent.written_off.is_nothing() {
+                let why = "reserved for turns whose program died; their usage is unknown";
+                lines.push(format!("  written off {}  {DIM}{why}{DIM:#}", spent.written_off));
             }
-            lines.push(format!("  reserved {}", self.reserved()));
+            lines.push(format!("  reserved    {}", self.reserved()));
         }
         for held in &self.reservations {
             let BudgetReservation { session, since, amount } = &held.reservation;
@@ -253,7 +253,7 @@ impl PurseReport {
                 let hint = format!("hookloop resume {session}, with --take-over from elsewhere");
                 format!("  {DIM}not running here; if it died:{DIM:#} {hint}")
             };
-            lines.push(format!("  {session} holds {amount} since {since}{hint}"));
+            lines.push(format!("  {session} reserves {amount} since {since}{hint}"));
         }
         lines
     }

@@ -13,13 +13,13 @@ use crate::sanitize::plain;
 /// Foreign messages that are named in an error; JSON has more.
 const NAMED_MAX: usize = 5;
 
-/// Check that the log is exactly what was written, and that the view agrees with it
+/// Check the log for changes and the view for differences
 ///
 /// Every event carries a hash over itself and the one before it. On a shared store, the check compares the log with
 /// the head that this machine has acknowledged. Then it derives the view again and compares every row.
 #[derive(clap::Args)]
 pub(crate) struct VerifyArgs {
-    /// Accept the foreign messages in a shared log, so that later checks report new ones only
+    /// Accept the foreign messages of a shared log; later checks report new ones only
     #[arg(long)]
     accept_foreign: bool,
 
@@ -84,8 +84,8 @@ impl VerifyArgs {
         let message =
             format!("{} foreign messages are in the log, and are skipped:{named}", foreign.len());
         let fleet = words.fleet;
-        Err(CliError::refused(message).hint(format!(
-            "find out who writes them, then accept them: `hookloop verify --accept-foreign{fleet}`"
+        Err(CliError::refused(message).advice(format!(
+            "find the program that writes them, then accept them: `hookloop verify --accept-foreign{fleet}`"
         )))
     }
 }
@@ -139,18 +139,18 @@ impl LogWords {
     fn error_without_path(self, broken: &LogDefect) -> CliError {
         let LogWords { fleet, data, is_shared } = self;
         if let LogDefect::View { .. } = broken {
-            return CliError::refused(format!("the view is wrong: {broken}")).hint(format!(
-                "`hookloop rebuild{fleet}` makes it again from the log, which is intact"
+            return CliError::refused(format!("the view is wrong: {broken}")).advice(format!(
+                "`hookloop rebuild{fleet}` rebuilds it from the log, which is intact"
             ));
         }
         let error = CliError::refused(format!("the log is broken: {broken}"));
         let is_gap = is_shared && matches!(broken, LogDefect::Missing { .. });
         if broken.can_be_accepted() || is_gap {
-            error.hint(format!(
+            error.advice(format!(
                 "restore {data} from a backup, or accept the loss: `hookloop rebuild{fleet} --accept-loss`"
             ))
         } else {
-            error.hint(format!("restore {data} from a backup; the events before are intact"))
+            error.advice(format!("restore {data} from a backup; the events before are intact"))
         }
     }
 }

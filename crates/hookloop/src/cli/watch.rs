@@ -7,19 +7,19 @@ use crate::cli::context::CommandContext;
 use crate::error::{CliError, CliResult};
 use crate::tui::{self, ScreenParting};
 
-/// Watch what runs, and act on it: problems, sessions, tasks on a screen
+/// Watch and control sessions, tasks and the inbox in a TUI
 ///
-/// Shows all sessions of the project, those of other processes and machines, too. Keys are at the bottom; ? has all.
+/// Shows all sessions of the project, also those of other processes and machines. The last line lists keys; ? shows all.
 #[derive(clap::Args)]
 pub(crate) struct WatchArgs {
-    /// The session to begin with: its id, the start of it, or its name
+    /// Session to show first: id, start of the id, or name
     session: Option<String>,
 }
 
 impl WatchArgs {
     pub(crate) fn run(self, context: &mut CommandContext) -> CliResult {
         if context.out.json || !tui::is_possible() {
-            let message = "a screen needs a terminal, on standard input and output";
+            let message = "the TUI needs a terminal on standard input and output";
             return Err(CliError::usage(message).hint("hookloop log --follow"));
         }
         let project = context.project_to_read()?;

@@ -17,10 +17,10 @@ use crate::present::why::{
 };
 use crate::sanitize::plain;
 
-/// Why a session or a task is where it is, and what to do about it
+/// Explain the state of a session or task, and the next step
 #[derive(clap::Args)]
 pub(crate) struct WhyArgs {
-    /// A session or a task: its id, or the start of it
+    /// Id of a session or task, or the start of it
     what: String,
 }
 
@@ -83,7 +83,7 @@ impl WhyArgs {
             out.line(format_args!("  {}", plain(reason)))?;
         }
         match reason.next {
-            Some(next) => out.line(format_args!("  {DIM}try:{DIM:#} {next}")),
+            Some(next) => out.line(format_args!("  {DIM}run:{DIM:#} {next}")),
             None => Ok(()),
         }
     }

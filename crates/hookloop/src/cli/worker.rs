@@ -48,71 +48,74 @@ use crate::web::MetricsEndpoint;
 const LEASE_MIN_MS: u64 = 5_000;
 const CANCELLED: i32 = 130;
 
-/// Take tasks that are ready and have them done, many at once, until told to end
+/// Claim ready tasks and run a session for each, until stopped
 ///
-/// Each task has a session of its own; in projects that deliver, it is submitted and merged. SIGTERM or Ctrl-C: nothing more
-/// is taken, what is under way is finished or handed back within --drain; a second time: handed back now. What a worker
-/// had in hands when it was killed it goes on with when it starts again; others take it after --lease.
+/// In projects with `delivery:`, the worker also submits and merges the work. After SIGTERM or Ctrl-C the worker claims
+/// nothing more, and finishes or releases its tasks within --drain. After a second signal it releases them at once. A
+/// worker that was killed resumes its tasks when it starts again; other workers claim them after --lease.
 #[derive(clap::Args)]
 pub(crate) struct WorkerArgs {
-    /// Directories of the projects to work on, or names of `projects:` in your own configuration; if none is given the
-    /// project of the current directory, else all of those
+    /// Directories of projects, or names under `projects:` in your own configuration
+    ///
+    /// The default is the project of the current directory; outside of a project, all projects under `projects:`.
     #[arg(value_name = "PROJECT")]
     projects: Vec<String>,
 
-    /// Who does the work, as for `run`
+    /// Agent, as for `run` [default: $HOOKLOOP_AGENT, else the configuration]
     #[arg(long, value_name = "AGENT")]
     agent: Option<String>,
 
-    /// Which model it uses
+    /// Model of the agent
     #[arg(long)]
     model: Option<String>,
 
-    /// What it may do without being asked: read, edit or full
-    #[arg(long, value_name = "WHAT", value_parser = permissions)]
+    /// Permissions of the agent: read, edit or full
+    #[arg(long, value_name = "PERMISSIONS", value_parser = permissions)]
     permissions: Option<String>,
 
-    /// Tasks at once
+    /// Maximum concurrent tasks
     #[arg(long, short, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=i64::from(SLOTS_MAX)))]
     jobs: u32,
 
-    /// What the fleet calls this worker; the machine's name and a number if it is not given
+    /// Name of the worker [default: MACHINE-PID]
     #[arg(long)]
     name: Option<WorkerName>,
 
-    /// Only tasks of these types (several with commas)
-    #[arg(long = "type", value_name = "TYPE", value_delimiter = ',')]
+    /// Types of the tasks (separated by commas)
+    #[arg(short, long = "type", value_name = "TYPE", value_delimiter = ',')]
     types: Vec<String>,
 
-    /// Only tasks with one of these labels (several with commas)
+    /// Labels of the tasks (separated by commas)
     #[arg(long = "label", value_name = "LABEL", value_delimiter = ',')]
     labels: Vec<String>,
 
-    /// How long this worker may be silent until others take its tasks
+    /// Time without a heartbeat after which other workers claim its tasks
     #[arg(long, value_name = "TIME", default_value = "90s", value_parser = lease)]
     lease: u64,
 
-    /// How long it has to finish when it is to end
+    /// Time to finish running tasks after a signal
     #[arg(long, value_name = "TIME", default_value = "10m", value_parser = length)]
     drain: u64,
 
-    /// Leave it to others to merge what was submitted
+    /// Do not merge submitted tasks
     #[arg(long)]
     no_merge: bool,
 
-    /// End when there is nothing left to do
+    /// End when no work is left
     #[arg(long)]
     until_idle: bool,
 
-    /// How much less urgent than this worker's signs of life its agents and hooks are, 0 to 19
+    /// Niceness of agent and hook processes (0–19)
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(i32).range(0..=19))]
     nice: i32,
 
-    /// Answer Prometheus at http://ADDRESS/metrics, such as 127.0.0.1:9464; who asks needs the token that is told
+    /// Address of the Prometheus endpoint /metrics, such as 127.0.0.1:9464
+    ///
+    /// Clients need the token from the file that the worker names at its start.
     #[arg(long, value_name = "ADDRESS")]
     metrics: Option<SocketAddr>,
 
-    /// Although other machines get to that address, and the token crosses the network in the clear
+    /// Allow a public metrics address; the token crosses the network in the clear
     #[arg(long, requires = "metrics")]
     metrics_public: bool,
 
@@ -132,15 +135,14 @@ impl WorkerArgs {
         let home = state_home()?;
         let sites = self.sites(context, &home, &surroundings)?;
         let Some(first) = sites.first() else {
-            return Err(CliError::usage("there is no project to work on"));
+            return Err(CliError::usage("no project to work on"));
         };
         let urls = |site: &PostParts| match site.project.kept() {
             LogLocation::Here => String::new(),
             LogLocation::Nats { urls, .. } => urls.clone(),
         };
         if sites.iter().any(|site| urls(site) != urls(first)) {
-            let message =
-                "these projects are kept in different stores, and a worker is in the fleet of one";
+            let message = "these projects have different stores, and a worker belongs to the fleet of one store";
             return Err(
                 CliError::usage(message).hint("hookloop worker PROJECT, once for each store")
             );
@@ -207,7 +209,7 @@ impl WorkerArgs {
         let Some(address) = self.metrics else { return Ok(None) };
         if !address.ip().is_loopback() && !self.metrics_public {
             let message = format!(
-                "other machines get to {address}, and the token would cross the network in the clear"
+                "other machines can reach {address}, and the token would cross the network in the clear"
             );
             let hint = format!("hookloop worker … --metrics {address} --metrics-public");
             return Err(CliError::usage(message).hint(hint));
@@ -225,7 +227,8 @@ impl WorkerArgs {
                 || rules.agent(agent).is_ok_and(|agent| agent.permissions != AgentPermissions::Full)
         });
         let no_agent = || {
-            let message = "no agent is named, by --agent, HOOKLOOP_AGENT or the configuration";
+            let message =
+                "no agent: neither --agent, HOOKLOOP_AGENT nor the configuration names one";
             CliError::usage(message).hint("hookloop worker --agent claude")
         };
         let agent = named.or(of_project).or(own).ok_or_else(no_agent)?;
@@ -327,7 +330,7 @@ fn work(
     Ok(())
 }
 
-/// Prints the running tasks and their sessions.
+/// Prints the name, slots, agent and projects of the worker.
 fn tell_beginning(
     context: &mut CommandContext,
     plan: &WorkerPlan,
@@ -337,7 +340,10 @@ fn tell_beginning(
     let name = &plan.name;
     let slots = plan.slots;
     let agent = plain(&plan.agent);
-    let text = format!("worker {name}: {slots} at once by {agent} on {}", plain(&names.join(", ")));
+    let text = format!(
+        "worker {name}: {slots} concurrent, agent {agent}, projects {}",
+        plain(&names.join(", "))
+    );
     match context.log {
         Some(logger) => {
             logger.say(LogLine::new(LogLevel::Info, "worker", text).with("event", "started"))
@@ -379,7 +385,7 @@ fn tell_endpoint(context: &mut CommandContext, endpoint: &MetricsEndpoint) -> Cl
     out.flush()
 }
 
-/// The machine's name and the program's number.
+/// Returns the machine's name and the process id.
 fn default_name() -> WorkerName {
     let fits = |c: &char| c.is_ascii_alphanumeric() || *c == '-';
     let machine: String = machine().chars().filter(fits).take(40).collect();
@@ -398,7 +404,7 @@ fn lease(text: &str) -> std::result::Result<u64, String> {
     }
 }
 
-/// The first signal has the worker finish, the second has it give back what it has, the third ends the program.
+/// Handles signals: the first lets the worker finish, the second releases its tasks, the third ends the program.
 fn heed_signals() -> CliResult<WorkerStop> {
     let quit = WorkerStop { drain: Cancel::new()?, now: Cancel::new()? };
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;

@@ -18,7 +18,6 @@ use crate::output::{DIM, TableCell};
 use crate::present::{self, counted};
 use crate::sanitize::plain;
 
-/// The worktrees that tasks are worked on in
 #[derive(clap::Subcommand)]
 #[command(defer = true)]
 pub(crate) enum WorktreesCommand {
@@ -35,7 +34,7 @@ impl WorktreesCommand {
     }
 }
 
-/// Worktrees of tasks, and what is in them
+/// List the worktrees of tasks and their changes
 #[derive(clap::Args)]
 pub(crate) struct WorktreeList {}
 
@@ -92,7 +91,7 @@ impl WorktreeList {
             return out.json(&list);
         }
         if found.is_empty() {
-            return out.line(format_args!("{DIM}No task has a worktree.{DIM:#}"));
+            return out.line(format_args!("{DIM}No worktrees.{DIM:#}"));
         }
         let rows: Vec<Vec<TableCell>> = found
             .iter()
@@ -105,28 +104,30 @@ impl WorktreeList {
                 };
                 vec![
                     TableCell::new(&kept.info.task),
-                    TableCell::new(state_of(&project, kept).as_deref().unwrap_or("gone")),
+                    TableCell::new(state_of(&project, kept).as_deref().unwrap_or("deleted")),
                     TableCell::new(plain(&kept.info.branch)),
                     TableCell::new(work),
                     TableCell::new(plain(&kept.info.path.display().to_string())),
                 ]
             })
             .collect();
-        out.table(&["task", "state", "branch", "has", "path"], &rows)
+        out.table(&["task", "state", "branch", "changes", "path"], &rows)
     }
 }
 
-/// Remove worktrees of tasks that are completed or deleted; what is nowhere else stays
+/// Remove worktrees of completed and deleted tasks
+///
+/// Keeps a worktree with work that is nowhere else, unless --force is given.
 #[derive(clap::Args)]
 pub(crate) struct WorktreeClean {
-    /// Remove only the worktree of this task, in any state, or of a session (`session-ID`)
+    /// Task in any state, or session (`session-ID`), whose worktree is removed [default: all]
     task: Option<String>,
 
-    /// Only those that nobody has used for so long, such as 7d or 12h
+    /// Minimum time since the last use, such as 7d or 12h
     #[arg(long, value_name = "TIME", value_parser = age)]
     older_than: Option<Duration>,
 
-    /// Also what is nowhere else: a ref under refs/hookloop/kept remembers its commits
+    /// Remove unmerged work too; refs under refs/hookloop/kept keep its commits
     #[arg(long)]
     force: bool,
 }
@@ -185,7 +186,7 @@ impl WorktreeClean {
     }
 }
 
-/// Days are the unit that people think of here in.
+/// Parses an age in days or smaller units.
 fn age(text: &str) -> std::result::Result<Duration, String> {
     const DAY: u64 = 24 * 60 * 60;
     if let Some(days) = text.strip_suffix('d').and_then(|days| days.parse::<u64>().ok()) {

@@ -101,7 +101,8 @@ fn level(name: &str, directive: &str) -> CliResult<LevelFilter> {
 
 fn wrong(why: &str) -> CliError {
     let message = format!("{VARIABLE} can't be read: {why}");
-    CliError::usage(message).hint(format!("{VARIABLE}=hookloop=debug,async_nats=info"))
+    CliError::usage(message)
+        .advice(format!("set, for example, `{VARIABLE}=hookloop=debug,async_nats=info`"))
 }
 
 #[cfg(test)]
@@ -148,7 +149,10 @@ mod tests {
         let check = |text: &str, expected: &str| {
             let error = VerbosityArgs::default().filter(Some(OsStr::new(text))).unwrap_err();
             assert_eq!(error.message(), format!("HOOKLOOP_LOG can't be read: {expected}"));
-            assert_eq!(error.tip(), Some("HOOKLOOP_LOG=hookloop=debug,async_nats=info"));
+            assert_eq!(
+                error.tip(),
+                Some("set, for example, `HOOKLOOP_LOG=hookloop=debug,async_nats=info`")
+            );
         };
         let levels = "off, error, warn, info, debug, trace";
         check("hookloop=loud", &format!("`hookloop=loud`: `loud` is not a level: {levels}"));

@@ -16,7 +16,7 @@ use super::{CliError, FailureKind};
 impl From<Refusal> for CliError {
     fn from(refusal: Refusal) -> CliError {
         let refused = CliError::refused(&refusal);
-        CliError { hint: refusal.hint(), ..refused }
+        refused.maybe_hint(refusal.hint())
     }
 }
 
@@ -34,7 +34,7 @@ impl From<PlaceError> for CliError {
             }
             PlaceError::NotText(path) => {
                 let name = path.file_name().unwrap_or_default().to_string_lossy();
-                CliError::usage(message).hint(format!(
+                CliError::usage(message).advice(format!(
                     "rename the directory, such as `mv -- \"$PWD\" \"../{}\"`",
                     name.replace('\u{fffd}', "_")
                 ))
@@ -46,8 +46,8 @@ impl From<PlaceError> for CliError {
 
 impl From<ConfigError> for CliError {
     fn from(error: ConfigError) -> CliError {
-        let line = error.line.map_or(String::new(), |line| format!("+{line} "));
-        CliError::usage(&error).hint(format!("$EDITOR {line}{}", error.path.display()))
+        let line = error.line.map_or(String::new(), |line| format!(", line {line}"));
+        CliError::usage(&error).advice(format!("edit {}{line}", error.path.display()))
     }
 }
 
@@ -66,7 +66,7 @@ impl From<EngineError> for CliError {
                 let path = unlisted.path.display();
                 let hint =
                     format!("add `stores: {{ \"{urls}\": {{}} }}` to {path} if you trust it");
-                CliError::refused(&unlisted).hint(hint)
+                CliError::refused(&unlisted).advice(hint)
             }
             EngineError::Trust(error) => error.into(),
             EngineError::Forbidden(error) => CliError::refused(error).hint("hookloop policy"),
@@ -74,18 +74,17 @@ impl From<EngineError> for CliError {
                 let refused = CliError::refused(&error);
                 match error.why {
                     NotPerson::External { .. } => {
-                        refused.hint("the same in a terminal that the agent did not start")
+                        refused.advice("run the command in a terminal that the agent did not start")
                     }
                     _ => refused,
                 }
             }
             EngineError::CascadeLimit { .. } => {
-                CliError::refused(error).hint("hookloop log --type cascade_cut")
+                CliError::refused(error).hint("hookloop log --type cascade_limit_reached")
             }
             EngineError::BadCause(_) => CliError::refused(error).hint("unset HOOKLOOP_CAUSE"),
-            EngineError::OtherLog { .. } => CliError::refused(error).hint(
-                "leave HOME, XDG_STATE_HOME and HOOKLOOP_STORE as the hook or agent got them",
-            ),
+            EngineError::OtherLog { .. } => CliError::refused(error)
+                .advice("do not change HOME, XDG_STATE_HOME and HOOKLOOP_STORE of a hook or agent"),
             EngineError::NoProjectName { path } => {
                 let message = EngineError::NoProjectName { path: path.clone() };
                 CliError::usage(message)
@@ -132,7 +131,7 @@ impl From<AgentRefusal> for CliError {
             AgentRefusal::Forbidden(_) => (FailureKind::Refused, error.hint()),
             AgentRefusal::Unreadable { .. } => (FailureKind::System, None),
         };
-        CliError { hint, ..CliError::new(kind, error) }
+        CliError::new(kind, error).maybe_hint(hint)
     }
 }
 
@@ -146,8 +145,8 @@ impl From<TrustError> for CliError {
     fn from(error: TrustError) -> CliError {
         let failed = CliError::system(&error);
         match error {
-            TrustError::Unreadable { path, .. } => failed.hint(format!(
-                "rm {}, then hookloop hooks trust: nothing is trusted until then",
+            TrustError::Unreadable { path, .. } => failed.advice(format!(
+                "remove {}, then run `hookloop hooks trust`; nothing is trusted until then",
                 path.display()
             )),
             TrustError::OtherDigest { .. } => {

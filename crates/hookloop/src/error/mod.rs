@@ -4,6 +4,7 @@ mod engine;
 mod session;
 mod store;
 
+use std::fmt;
 use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
@@ -47,11 +48,36 @@ impl FailureKind {
     }
 }
 
+/// The next step of a user after an error.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum UserHint {
+    /// A command to type.
+    Command(String),
+    /// A sentence.
+    Advice(String),
+}
+
+impl UserHint {
+    fn text(&self) -> &str {
+        let (UserHint::Command(text) | UserHint::Advice(text)) = self;
+        text
+    }
+}
+
+impl fmt::Display for UserHint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            UserHint::Command(command) => write!(f, "run `{}`", crate::sanitize::plain(command)),
+            UserHint::Advice(advice) => write!(f, "{}", crate::sanitize::plain(advice)),
+        }
+    }
+}
+
 #[derive(Debug)]
 pub(crate) struct CliError {
     kind: FailureKind,
     message: String,
-    hint: Option<String>,
+    hint: Option<UserHint>,
     /// Whether the file of the project's log is damaged or lost.
     is_log_damage: bool,
 }
@@ -77,9 +103,19 @@ impl CliError {
         CliError::new(FailureKind::System, message)
     }
 
-    pub(crate) fn hint(mut self, hint: impl Into<String>) -> CliError {
-        self.hint = Some(hint.into());
-        self
+    /// Adds the command that the user types next.
+    pub(crate) fn hint(self, command: impl Into<String>) -> CliError {
+        self.maybe_hint(Some(command.into()))
+    }
+
+    /// Adds the command that the user types next, if there is one.
+    pub(crate) fn maybe_hint(self, command: Option<String>) -> CliError {
+        CliError { hint: command.map(UserHint::Command), ..self }
+    }
+
+    /// Adds a sentence about the next step.
+    pub(crate) fn advice(self, sentence: impl Into<String>) -> CliError {
+        CliError { hint: Some(UserHint::Advice(sentence.into())), ..self }
     }
 
     /// An error about damage or loss of the log's file.
@@ -109,14 +145,14 @@ impl CliError {
         } else {
             format!("{path}: {}", self.message)
         };
-        let hint = self.hint.unwrap_or_else(|| restore_hint(file));
+        let hint = self.hint.unwrap_or_else(|| UserHint::Advice(restore_hint(file)));
         CliError { message, hint: Some(hint), ..self }
     }
 
     /// Returns the message and the hint in one line.
     pub(crate) fn told(&self) -> String {
         match &self.hint {
-            Some(hint) => format!("{} (try: {hint})", self.message),
+            Some(hint) => format!("{} ({hint})", self.message),
             None => self.message.clone(),
         }
     }
@@ -129,9 +165,9 @@ impl CliError {
         &self.message
     }
 
-    /// Returns the next command to type.
+    /// Returns the next command to type, or the advice.
     pub(crate) fn tip(&self) -> Option<&str> {
-        self.hint.as_deref()
+        self.hint.as_ref().map(UserHint::text)
     }
 
     /// Whether the reader has closed the output, which is no failure.
@@ -146,14 +182,14 @@ impl CliError {
         let mut stderr = anstream::stderr().lock();
         let written = if as_json {
             let error =
-                json!({"kind": self.kind.name(), "message": self.message, "hint": self.hint});
+                json!({"type": self.kind.name(), "message": self.message, "hint": self.tip()});
             writeln!(stderr, "{}", json!({ "error": error }))
         } else {
             let red = anstyle::AnsiColor::Red.on_default().bold();
             let cyan = anstyle::AnsiColor::Cyan.on_default();
             let message = crate::sanitize::plain_lines(&self.message, 4);
             let hint = match &self.hint {
-                Some(hint) => format!("\n  {cyan}try:{cyan:#} {}", crate::sanitize::plain(hint)),
+                Some(hint) => format!("\n{cyan}hint:{cyan:#} {hint}"),
                 None => String::new(),
             };
             writeln!(stderr, "{red}error:{red:#} {message}{hint}")

@@ -20,7 +20,7 @@ impl From<StartError> for CliError {
                 CliError::refused(message).hint("hookloop sessions list")
             }
             StartError::NothingToResume => {
-                CliError::refused(message).hint("hookloop run \"…\" --agent 'command:./agent.sh'")
+                CliError::refused(message).hint("hookloop run \"…\" --agent claude")
             }
             StartError::Over(id, _) => {
                 CliError::refused(message).hint(format!("hookloop why {id}"))
@@ -31,11 +31,11 @@ impl From<StartError> for CliError {
             StartError::Running(id) => {
                 CliError::refused(message).hint(format!("hookloop pause {id}"))
             }
-            StartError::OtherHooks(id) => CliError::untrusted(message).hint(format!(
-                "put hookloop.yaml back, or hookloop resume {id} --with-changed-hooks"
+            StartError::OtherHooks(id) => CliError::untrusted(message).advice(format!(
+                "restore hookloop.yaml, or run `hookloop resume {id} --with-changed-hooks`"
             )),
-            StartError::OtherScripts { session: id, .. } => CliError::untrusted(message).hint(
-                format!("put the scripts back, or hookloop resume {id} --with-changed-hooks"),
+            StartError::OtherScripts { session: id, .. } => CliError::untrusted(message).advice(
+                format!("restore the scripts, or run `hookloop resume {id} --with-changed-hooks`"),
             ),
             StartError::Elsewhere(id, _) => {
                 CliError::refused(message).hint(format!("hookloop resume {id} --take-over"))
@@ -69,13 +69,13 @@ impl From<StartError> for CliError {
                 CliError::refused(message).hint(format!("hookloop stop {first}"))
             }
             StartError::Io { .. } => CliError::system(message),
-            StartError::OutputInCheckout(file) => CliError::usage(message).hint(format!(
+            StartError::OutputInCheckout(file) => CliError::usage(message).advice(format!(
                 "write it to a file outside of the project, or add {} to .gitignore",
                 file.display()
             )),
             StartError::CheckoutBusy(holder) => {
                 let session = holder.session.as_deref().unwrap_or("SESSION");
-                CliError::refused(message).hint(format!(
+                CliError::refused(message).advice(format!(
                     "wait for it, end it with `hookloop stop {session}`, or use a worktree: `hookloop run … --worktree`"
                 ))
             }

@@ -28,12 +28,12 @@ impl From<StoreError> for CliError {
         match error {
             StoreError::Open(LogOpenError::Lost(loss)) => {
                 let restore = restore_hint(&loss.path);
-                CliError::log_damage(loss).hint(format!(
+                CliError::log_damage(loss).advice(format!(
                     "{restore}, or accept the loss: `hookloop rebuild --accept-loss`"
                 ))
             }
             StoreError::Open(LogOpenError::Newer { .. }) => {
-                CliError::system(message).hint("update hookloop; older versions can't read it")
+                CliError::system(message).advice("update hookloop; older versions can't read it")
             }
             StoreError::Log(LogError::Damaged { .. }) => {
                 CliError::system(message).hint("hookloop verify")
@@ -56,23 +56,22 @@ impl From<JetStreamError> for CliError {
             JetStreamError::Unreachable { .. } => {
                 failed.hint("hookloop nats up  # or check `store` and HOOKLOOP_STORE")
             }
-            JetStreamError::UnknownUser { .. } => failed.hint(
+            JetStreamError::UnknownUser { .. } => failed.advice(
                 "check `credentials`, `nkey` or `token` of this store in your own configuration",
             ),
-            JetStreamError::Untrusted { .. } => {
-                failed.hint("check `ca` and `certificate` of this store in your own configuration")
-            }
+            JetStreamError::Untrusted { .. } => failed
+                .advice("check `ca` and `certificate` of this store in your own configuration"),
             JetStreamError::Denied { subject } if subject.starts_with("$JS.API.STREAM.CREATE.") => {
-                failed.hint("let someone who may make streams run `hookloop status` here once")
+                failed.advice("let a user who may create streams run `hookloop status` once")
             }
-            JetStreamError::Denied { .. } => failed.hint(
-                "`hookloop nats permissions` prints what a user must be allowed, docs/nats.md why",
+            JetStreamError::Denied { .. } => failed.advice(
+                "`hookloop nats permissions` prints the permissions of a user; see docs/nats.md",
             ),
-            JetStreamError::Lost { .. } => failed.hint(
+            JetStreamError::Lost { .. } => failed.advice(
                 "restore the servers' data, or accept the loss: `hookloop rebuild --accept-loss`",
             ),
-            JetStreamError::Unsafe(_) => failed.hint(
-                "mend the server; `durability: unsafe` in your own configuration takes the risk",
+            JetStreamError::Unsafe(_) => failed.advice(
+                "fix the server; `durability: unsafe` in your own configuration accepts the risk",
             ),
             _ => failed,
         }

@@ -18,14 +18,30 @@ use super::resources;
 use super::tools::{AgentTool, TOOLS};
 use crate::mcp::tool_service::ToolService;
 
-const INSTRUCTIONS: &str = "\
-hookloop keeps the tasks of this project and holds work against its gates.
-- A claim is not proof: work is complete when the project's gates pass on the files as they are.
-- End your last message with a promise on a line of its own: <promise>COMPLETE</promise>, \
-<promise>BLOCKED</promise> or <promise>ESCALATE</promise>.
-- Loop: hook_register, iteration_start, work, iteration_validate, then iteration_next on CONTINUE or \
-iteration_complete; hook_clear at the end.
-- You can't register commands, change gates, limits or trust. Errors say in `next` what you can do.";
+/// Instructions for an agent that runs its loop itself.
+const OWN_LOOP: &str = "\
+hookloop stores the tasks of this project and checks work with the project's gates. You run the loop:
+1. Choose a task with task_list or task_get. Call hook_register and iteration_start.
+2. Do the work.
+3. Call iteration_validate with your message as agentOutput.
+4. On CONTINUE, fix the cause, call iteration_next and go on with 2. Otherwise call iteration_complete, then hook_clear.
+End your message with a promise alone on its line: <promise>COMPLETE</promise> if the task is done and checked, \
+<promise>BLOCKED</promise> if something outside your control must happen first, <promise>ESCALATE</promise> if a \
+person must decide.
+A task is complete only when the gates pass on the files as they are. You cannot register commands or change gates, \
+limits or trust. If a call fails, `next` in the error says how to continue.";
+
+/// Instructions for an agent that a session started.
+const IN_A_SESSION: &str = "\
+hookloop runs this session: it starts your turns and checks your work with the project's gates.
+- Your prompt says how to end a turn. task_update with `completed` is the same claim as <promise>COMPLETE</promise>: \
+the task is complete only when the gates pass on the files as they are.
+- Call task_get for the details of your task, task_add for work that is not part of it, and task_update with \
+`blocked` and blockedReason if something outside your control must happen first.
+- Call checkpoint_create before a long step. The prompt after a restart has the last checkpoint.
+- You need no hook_register, iteration_next or iteration_complete: hookloop runs the loop.
+You cannot register commands or change gates, limits or trust. If a call fails, `next` in the error says how to \
+continue.";
 
 /// Requests that there are, so that one which can't be read is not taken for an unknown one.
 const METHODS: [&str; 5] =
@@ -45,10 +61,11 @@ impl McpHandler {
 impl ServerHandler for McpHandler {
     fn get_info(&self) -> InitializeResult {
         let capabilities = ServerCapabilities::builder().enable_tools().enable_resources().build();
+        let instructions = if self.service.is_in_session() { IN_A_SESSION } else { OWN_LOOP };
         InitializeResult::new(capabilities)
             .with_protocol_version(ProtocolVersion::V_2025_11_25)
             .with_server_info(Implementation::new("hookloop", env!("CARGO_PKG_VERSION")))
-            .with_instructions(INSTRUCTIONS)
+            .with_instructions(instructions)
     }
 
     /// Later ones have another lifecycle, which no agent speaks yet.

@@ -50,6 +50,10 @@ impl ProjectOpener {
         ProjectOpener { bound, ..self }
     }
 
+    pub(super) fn is_bound(&self) -> bool {
+        self.bound.is_some()
+    }
+
     /// Returns the tools of the project with its current configuration. Blocks.
     pub(super) fn desk(&self) -> Result<AgentTools, ToolRefusal> {
         let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);

@@ -18,21 +18,21 @@ const SHELVES: [ResourceShelf; 3] = [
     ResourceShelf {
         uri: "hookloop://task/current",
         name: "current task",
-        about: "The task at hand",
+        about: "Current task",
         mime: "application/json",
         document: ResourceKind::CurrentTask,
     },
     ResourceShelf {
         uri: "hookloop://spec",
         name: "spec",
-        about: "What the session works on",
+        about: "Work of the session",
         mime: "text/markdown",
         document: ResourceKind::Spec,
     },
     ResourceShelf {
         uri: "hookloop://gates/last",
         name: "last gates",
-        about: "What the gates said last",
+        about: "Last gate results",
         mime: "text/plain",
         document: ResourceKind::LastGates,
     },
@@ -65,8 +65,8 @@ pub(super) fn read(desk: &AgentTools, uri: &str) -> Result<ReadResourceResult, T
         }
         None => Err(ToolRefusal::new(
             "no_such_resource",
-            format!("{} has nothing now", shelf.uri),
-            "go on without it",
+            format!("{} has no content now", shelf.uri),
+            "continue without it",
         )),
     }
 }

@@ -39,6 +39,11 @@ impl ToolService {
         })
     }
 
+    /// Whether a session started the agent.
+    pub(super) fn is_in_session(&self) -> bool {
+        self.opener.is_bound()
+    }
+
     /// Returns when the work is done, or when the caller is `gone`.
     pub(super) async fn ask<T: Send + 'static>(
         self: &Arc<ToolService>,

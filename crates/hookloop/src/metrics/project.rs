@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use hookloop_core::purse::{Amount, BudgetBounds};
+use hookloop_core::shared_budget::{Amount, BudgetBounds};
 use hookloop_core::time::Day;
 use hookloop_engine::error::EngineError;
 use hookloop_engine::project::Project;
@@ -44,7 +44,7 @@ impl ProjectMetrics<'_> {
         self.sessions(view)?;
         self.usage(view)?;
         self.hooks(view)?;
-        self.purse(view)?;
+        self.budget(view)?;
         self.log(view)
     }
 
@@ -60,7 +60,7 @@ impl ProjectMetrics<'_> {
         self.page.count(&of::STUCK, &[project], view.count_stuck()?);
         self.page.count(&of::EARLY, &[project], view.early()?.count);
         for (kind, count) in view.count_problems_by_kind()? {
-            self.page.count(&of::PROBLEMS, &[project, ("kind", &kind)], count);
+            self.page.count(&of::PROBLEMS, &[project, ("type", &kind)], count);
         }
         Ok(())
     }
@@ -83,7 +83,7 @@ impl ProjectMetrics<'_> {
         for row in view.usage(UsageBy::Agent, None)? {
             let agent = self.clean(&row.key);
             let labels = [project, ("agent", agent.as_str())];
-            let kind = |kind: &'static str| [labels[0], labels[1], ("kind", kind)];
+            let kind = |kind: &'static str| [labels[0], labels[1], ("type", kind)];
             let usage = row.usage;
             self.page.count(&of::TURNS, &labels, row.turns);
             self.page.count(&of::TOKENS, &kind("input"), usage.input_tokens);
@@ -121,25 +121,25 @@ impl ProjectMetrics<'_> {
         Ok(())
     }
 
-    fn purse(&mut self, view: &View<'_>) -> Result<(), LogError> {
+    fn budget(&mut self, view: &View<'_>) -> Result<(), LogError> {
         let project = ("project", self.name);
-        let standing = view.purse(Day::from(self.project.now()))?;
-        let purse = &self.project.rules().limits.purse;
-        for (per, bounds, spent) in
-            [("day", purse.day, standing.day), ("ever", purse.ever, standing.ever)]
+        let standing = view.budget_standing(Day::from(self.project.now()))?;
+        let budget = &self.project.rules().limits.budget;
+        for (period, bounds, spent) in
+            [("day", budget.day, standing.day), ("total", budget.total, standing.total)]
         {
             let BudgetBounds { cost_micros, tokens, turns } = bounds;
             let gone: Amount = spent.plus(standing.open);
-            let labels = [project, ("per", per)];
+            let labels = [project, ("period", period)];
             if let Some(most) = cost_micros {
                 let left = dollars(most.saturating_sub(gone.cost_micros));
-                self.page.add(&of::PURSE_COST, &labels, left);
+                self.page.add(&of::BUDGET_COST, &labels, left);
             }
             if let Some(most) = tokens {
-                self.page.count(&of::PURSE_TOKENS, &labels, most.saturating_sub(gone.tokens));
+                self.page.count(&of::BUDGET_TOKENS, &labels, most.saturating_sub(gone.tokens));
             }
             if let Some(most) = turns {
-                self.page.count(&of::PURSE_TURNS, &labels, most.saturating_sub(gone.turns));
+                self.page.count(&of::BUDGET_TURNS, &labels, most.saturating_sub(gone.turns));
             }
         }
         self.page.add(&of::RESERVED_COST, &[project], dollars(standing.open.cost_micros));

@@ -27,8 +27,8 @@ struct WorkerEvents {
     /// By project and outcome.
     ended: BTreeMap<(String, &'static str), u64>,
     expired: BTreeMap<String, u64>,
-    troubles: u64,
-    unfit: BTreeMap<String, bool>,
+    errors: u64,
+    ineligible: BTreeMap<String, bool>,
 }
 
 const STATES: [WorkerState; 4] =
@@ -49,22 +49,22 @@ impl WorkerTally {
             *counts.entry(project.to_owned()).or_default() += 1;
         };
         match told {
-            WorkerUpdate::Took { project, .. } => one_more(&mut heard.taken, project),
+            WorkerUpdate::Claimed { project, .. } => one_more(&mut heard.taken, project),
             WorkerUpdate::Ended { project, end, .. } => {
                 let outcome = match end {
                     TaskRunEnd::Outcome(outcome) => outcome.name(),
-                    TaskRunEnd::Taken => "taken",
-                    TaskRunEnd::Trouble(_) => "trouble",
+                    TaskRunEnd::TakenOver => "taken_over",
+                    TaskRunEnd::Error(_) => "error",
                 };
                 *heard.ended.entry(((*project).to_owned(), outcome)).or_default() += 1;
             }
             WorkerUpdate::Expired { project, .. } => one_more(&mut heard.expired, project),
             WorkerUpdate::State(state) => heard.state = Some(*state),
-            WorkerUpdate::Unfit { project, why } => {
-                heard.unfit.insert((*project).to_owned(), why.is_some());
+            WorkerUpdate::Ineligible { project, why } => {
+                heard.ineligible.insert((*project).to_owned(), why.is_some());
             }
-            WorkerUpdate::Trouble { .. } => heard.troubles += 1,
-            WorkerUpdate::Arrived { .. } => {}
+            WorkerUpdate::Error { .. } => heard.errors += 1,
+            WorkerUpdate::MergeResult { .. } => {}
         }
     }
 
@@ -94,19 +94,19 @@ impl WorkerTally {
         for (project, _) in &self.projects {
             let project_label = ("project", project.as_str());
             let count = |counts: &BTreeMap<String, u64>| counts.get(project).copied().unwrap_or(0);
-            page.count(&of::TAKEN, &[project_label], count(&heard.taken));
+            page.count(&of::TASKS_CLAIMED, &[project_label], count(&heard.taken));
             page.count(&of::EXPIRED, &[project_label], count(&heard.expired));
-            let is_unfit = heard.unfit.get(project).copied().unwrap_or(false);
-            page.count(&of::UNFIT, &[project_label], u64::from(is_unfit));
+            let is_ineligible = heard.ineligible.get(project).copied().unwrap_or(false);
+            page.count(&of::INELIGIBLE, &[project_label], u64::from(is_ineligible));
         }
         for ((project, outcome), count) in &heard.ended {
             page.count(&of::ENDED, &[("project", project), ("outcome", outcome)], *count);
         }
-        page.count(&of::TROUBLES, &[], heard.troubles);
+        page.count(&of::ERRORS, &[], heard.errors);
         if let Some(exporter) = &self.exporter {
             let figures = exporter.figures();
             page.count(&of::SPANS_SENT, &[], figures.sent);
-            page.count(&of::SPANS_LOST, &[], figures.lost);
+            page.count(&of::SPANS_DROPPED, &[], figures.lost);
             page.count(&of::EXPORT_FAILURES, &[], figures.failures);
         }
     }

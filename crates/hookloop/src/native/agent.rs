@@ -155,8 +155,8 @@ impl NativeAgent {
             NativeAgent::Claude => &[
                 (
                     HookForce::Enforced,
-                    "stop gates: it can't end its turn while one blocks. Our limit (hook_retries, 5) ends \
-                    that before its own, 8 blocks in a row",
+                    "stop gates: the agent can't end its turn while a gate blocks. The limit of hookloop \
+                    (gate_retries, 5) applies before the agent's own limit, 8 blocks in a row",
                 ),
                 (
                     HookForce::Enforced,
@@ -164,23 +164,23 @@ impl NativeAgent {
                 ),
                 (
                     HookForce::Advisory,
-                    "in a project's file: interactive sessions run no hooks until the folder is trusted there; \
-                    `claude -p` asks nobody",
+                    "project settings: interactive sessions run no hooks until you trust the folder in Claude Code; \
+                    `claude -p` does not ask",
                 ),
                 (
                     HookForce::Advisory,
-                    "session_end: it gets 60 s, and is not run when the agent is killed",
+                    "session_end: its hooks get 60 s, and do not run when the agent is killed",
                 ),
                 (
                     HookForce::Impossible,
-                    "holding a user who interrupts it, or sets `disableAllHooks`",
+                    "gates for a user who interrupts the agent or sets `disableAllHooks`",
                 ),
             ],
             NativeAgent::Codex => &[
                 (
                     HookForce::Enforced,
-                    "stop gates, once the hooks are trusted: it has no limit of its own, ours (hook_retries, 5) \
-                    ends it",
+                    "stop gates, after you trust the hooks. Codex has no limit of its own; the limit of hookloop \
+                    (gate_retries, 5) applies",
                 ),
                 (
                     HookForce::Enforced,
@@ -188,38 +188,38 @@ impl NativeAgent {
                 ),
                 (
                     HookForce::Advisory,
-                    "hooks that nobody trusted are skipped without a word: start `codex` here, choose `Trust all` \
-                    or look at `/hooks`; `codex exec` takes --dangerously-bypass-hook-trust. Each change of an entry asks again",
+                    "untrusted hooks are skipped silently: start `codex` here and choose `Trust all`, or use `/hooks`; \
+                    `codex exec` needs --dangerously-bypass-hook-trust. After each change of an entry, Codex asks again",
                 ),
                 (
                     HookForce::Advisory,
-                    "in a project's file: the folder has to be trusted too (`projects.\"…\".trust_level`)",
+                    "project settings: the folder must be trusted too (`projects.\"…\".trust_level`)",
                 ),
-                (HookForce::Advisory, "session_end: it gets 3 s, then it is ended"),
+                (HookForce::Advisory, "session_end: its hooks are ended after 3 s"),
                 (
                     HookForce::Impossible,
-                    "holding a user who interrupts it, or takes the trust back",
+                    "gates for a user who interrupts the agent or revokes the trust",
                 ),
             ],
             NativeAgent::Gemini => &[
                 (
                     HookForce::Enforced,
-                    "stop gates, as AfterAgent hooks: our limit (hook_retries, 5) comes before its loop detector, \
-                    which ends a turn of equal answers",
+                    "stop gates, as AfterAgent hooks. The limit of hookloop (gate_retries, 5) applies before Gemini's \
+                    loop detector, which ends a turn of equal answers",
                 ),
                 (
                     HookForce::Enforced,
-                    "pending output and the current task, at the start and with each prompt; it writes < and > \
-                    of such text as &lt; and &gt;",
+                    "pending output and the current task, at the start and with each prompt; Gemini writes < and > \
+                    of this text as &lt; and &gt;",
                 ),
                 (
                     HookForce::Advisory,
-                    "in a project's file: with folder trust on, none of it is read until the folder is trusted",
+                    "project settings: with folder trust on, Gemini reads none of them until you trust the folder",
                 ),
-                (HookForce::Advisory, "session_end: it is not run when the agent is killed"),
+                (HookForce::Advisory, "session_end: its hooks do not run when the agent is killed"),
                 (
                     HookForce::Impossible,
-                    "holding a user who interrupts it, or sets `hooksConfig.enabled: false`",
+                    "gates for a user who interrupts the agent or sets `hooksConfig.enabled: false`",
                 ),
             ],
         }

@@ -44,7 +44,7 @@ impl HookPayload {
     pub(crate) fn read(text: &[u8]) -> Result<HookPayload, String> {
         match serde_json::from_slice(text) {
             Ok(fields @ Value::Object(_)) => Ok(HookPayload { fields }),
-            Ok(_) => Err("it is no object".to_owned()),
+            Ok(_) => Err("it is not an object".to_owned()),
             Err(error) => Err(error.to_string()),
         }
     }

@@ -20,7 +20,7 @@ pub(crate) enum FileError {
     Changed(PathBuf),
     #[error("{} is longer than {SIZE_MAX} bytes", .0.display())]
     Long(PathBuf),
-    #[error("{} is no file", .0.display())]
+    #[error("{} is not a file", .0.display())]
     NoFile(PathBuf),
 }
 
@@ -124,7 +124,7 @@ pub(crate) fn remove_empty(directories: &[PathBuf]) {
 impl From<FileError> for CliError {
     fn from(error: FileError) -> CliError {
         match error {
-            FileError::Changed(_) => CliError::refused(error).hint("the same again"),
+            FileError::Changed(_) => CliError::refused(error).hint("run the command again"),
             FileError::Long(_) | FileError::NoFile(_) => CliError::usage(error),
             FileError::Io { .. } => CliError::system(error),
         }

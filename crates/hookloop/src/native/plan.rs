@@ -265,13 +265,15 @@ impl From<PlanError> for CliError {
     fn from(error: PlanError) -> CliError {
         let message = error.to_string();
         match error {
-            PlanError::Fault { path, fault } => {
-                CliError::usage(message).hint(format!("$EDITOR +{} {}", fault.line, path.display()))
-            }
+            PlanError::Fault { path, fault } => CliError::usage(message).advice(format!(
+                "edit {}, line {}",
+                path.display(),
+                fault.line
+            )),
             PlanError::NoText(_) => CliError::usage(message),
             PlanError::NoHome => CliError::usage(message).hint("export HOME=/home/you"),
             PlanError::LeadsOut { .. } => {
-                CliError::refused(message).hint("the same with --user, or put a file there")
+                CliError::refused(message).hint("add --user, or put a file there")
             }
             PlanError::File(error) => error.into(),
         }

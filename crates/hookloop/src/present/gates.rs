@@ -1,15 +1,15 @@
 //! Verdicts of gates, submissions and stop conditions in words.
 
 use hookloop_core::delivery::Submission;
-use hookloop_core::session::facts::{GatesJudged, SubmitJudged};
-use hookloop_core::session::{JointVerdict, StopDecided, StopDecision, SubmitVerdict, stop};
+use hookloop_core::session::facts::{GatesEvaluated, SubmissionEvaluated};
+use hookloop_core::session::{JointVerdict, StopDecision, StopEvaluated, SubmitVerdict, stop};
 
 use super::names::{short_hash, some};
 use super::step_text::{StepSeverity, StepText};
 use crate::sanitize::plain;
 
 /// Describes the joint verdict of the gates.
-pub(super) fn judged(judged: &GatesJudged) -> StepText {
+pub(super) fn judged(judged: &GatesEvaluated) -> StepText {
     let (severity, text) = match &judged.verdict {
         JointVerdict::Pass if judged.gates == 0 => {
             (StepSeverity::Plain, "no gates to pass".to_owned())
@@ -23,14 +23,14 @@ pub(super) fn judged(judged: &GatesJudged) -> StepText {
         }
         JointVerdict::Block => (StepSeverity::Bad, sent_back(&judged.failing)),
         JointVerdict::Escalate { reason } => {
-            (StepSeverity::Bad, format!("a gate asks for a human: {reason}"))
+            (StepSeverity::Bad, format!("a gate needs a human: {reason}"))
         }
     };
     StepText::of_line(severity, "gates", String::new(), text)
 }
 
 /// Describes the verdict about a submission.
-pub(super) fn submit(judged: &SubmitJudged) -> StepText {
+pub(super) fn submit(judged: &SubmissionEvaluated) -> StepText {
     let hook = judged.hook.as_deref().unwrap_or("the submission");
     let (severity, text) = match &judged.verdict {
         SubmitVerdict::Pass { submission: None } => {
@@ -39,7 +39,7 @@ pub(super) fn submit(judged: &SubmitJudged) -> StepText {
         SubmitVerdict::Pass { submission: Some(submission) } => {
             let Submission { branch, url, .. } = submission;
             let place = url.as_ref().unwrap_or(branch);
-            (StepSeverity::Good, format!("may be submitted: {place}"))
+            (StepSeverity::Good, format!("ready to submit: {place}"))
         }
         SubmitVerdict::Block => {
             let why = match &judged.obstacle {
@@ -49,7 +49,7 @@ pub(super) fn submit(judged: &SubmitJudged) -> StepText {
             (StepSeverity::Bad, format!("not submitted: {why}"))
         }
         SubmitVerdict::Regate => {
-            (StepSeverity::Plain, format!("{hook} changed files: the gates are asked again"))
+            (StepSeverity::Plain, format!("{hook} changed files: the gates run again"))
         }
         SubmitVerdict::Retry { reason } | SubmitVerdict::Escalate { reason } => {
             (StepSeverity::Bad, format!("not submitted: {reason}"))
@@ -59,10 +59,10 @@ pub(super) fn submit(judged: &SubmitJudged) -> StepText {
 }
 
 /// Describes the decision of the stop conditions.
-pub(super) fn decided(decided: &StopDecided) -> StepText {
+pub(super) fn decided(decided: &StopEvaluated) -> StepText {
     let what = match decided.decision {
         StopDecision::Complete => "claims to be done",
-        StopDecision::Continue => "goes on",
+        StopDecision::Continue => "continues",
         StopDecision::Escalate => "needs a human",
     };
     let (severity, text) = if decided.contradicting.is_empty() {
@@ -78,7 +78,7 @@ pub(super) fn decided(decided: &StopDecided) -> StepText {
 }
 
 /// Describes the decision about a turn whose promises contradict each other.
-fn contradicted(decided: &StopDecided, what: &str) -> String {
+fn contradicted(decided: &StopEvaluated, what: &str) -> String {
     let both = stop::contradiction(&decided.contradicting).unwrap_or_default();
     let reason = &decided.reason;
     if reason.contains(&both) {
@@ -106,7 +106,7 @@ fn sent_back(failing: &[String]) -> String {
 }
 
 /// Counts the gates of a verdict that does not block, by result.
-fn gates_line(judged: &GatesJudged) -> String {
+fn gates_line(judged: &GatesEvaluated) -> String {
     let others = judged.skipped.len() + judged.failed.len();
     match (judged.passed.len(), others) {
         (1, 0) => "the gate passes".to_owned(),

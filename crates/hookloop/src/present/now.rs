@@ -82,7 +82,7 @@ fn step(record: &NowRecord) -> String {
         NowStep::Backoff => format!("waits after a failed turn{until}"),
         NowStep::DeliveryRetry => format!("waits before it tries to deliver again{until}"),
         NowStep::Person { question } => format!("waits for a person: {}", shown(question)),
-        NowStep::Purse => "waits for the purse: other sessions have reserved the rest".to_owned(),
+        NowStep::Budget => "waits for the budget: other sessions have reserved the rest".to_owned(),
         NowStep::Rest => "waits: its worker starts nothing new".to_owned(),
     }
 }

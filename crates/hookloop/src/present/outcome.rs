@@ -1,6 +1,6 @@
 //! The result of a session in words.
 
-use hookloop_core::session::facts::GatesJudged;
+use hookloop_core::session::facts::GatesEvaluated;
 use hookloop_core::session::plan::counted;
 use hookloop_core::session::{Session, SessionLimit, SessionOutcome, TurnEnded};
 
@@ -43,9 +43,9 @@ pub(crate) fn conclusion(id: &str, session: &Session) -> (StepSeverity, String, 
         Some(SessionOutcome::NeedsHuman { reason }) => {
             (StepSeverity::Bad, format!("needs a human after {count}: {}", plain(reason)), why)
         }
-        Some(SessionOutcome::Limit { limit: SessionLimit::Purse }) => {
+        Some(SessionOutcome::Limit { limit: SessionLimit::Budget }) => {
             let why = session.shortage.map_or_else(String::new, |shortage| format!(": {shortage}"));
-            let text = format!("stopped at the purse of all sessions after {count}{why}");
+            let text = format!("stopped at the budget of all sessions after {count}{why}");
             (StepSeverity::Bad, text, Some("hookloop usage".to_owned()))
         }
         Some(SessionOutcome::Limit { limit: SessionLimit::Errors }) => {
@@ -102,8 +102,8 @@ pub(crate) fn outputs_left(session: &Session) -> Option<String> {
 /// Whether turns of unknown cost ended a session at its limit of cost.
 pub(crate) fn is_unpriced_limit(session: &Session) -> bool {
     let limits = &session.plan.limits;
-    session.usage.cost_micros < limits.cost_micros
-        && session.unpriced_turns >= limits.unpriced_turns
+    session.usage.cost_micros < limits.max_cost_micros
+        && session.unpriced_turns >= limits.max_unpriced_turns
 }
 
 /// Returns the reason why a complete session is not proven.
@@ -121,7 +121,7 @@ pub(crate) fn why_unproven(session: &Session) -> String {
 }
 
 /// Names the gates that were skipped or failed without blocking.
-fn results_of_gates(judged: &GatesJudged) -> String {
+fn results_of_gates(judged: &GatesEvaluated) -> String {
     let kinds = [(&judged.skipped, "skipped"), (&judged.failed, "failed without blocking")];
     let named = kinds.into_iter().filter(|(names, _)| !names.is_empty());
     let named: Vec<String> =

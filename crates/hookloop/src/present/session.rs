@@ -10,11 +10,15 @@ use crate::sanitize::plain;
 /// Returns the stop conditions of a session in words.
 pub(crate) fn stop_when(plan: &SessionPlan) -> String {
     let way = |way: &StopWhen| match way {
-        StopWhen::Default | StopWhen::Promise => "it says so and the gates pass".to_owned(),
-        StopWhen::Validation => "the gates pass, whatever it says".to_owned(),
+        StopWhen::Default | StopWhen::Promise => {
+            "the agent reports completion and the gates pass".to_owned()
+        }
+        StopWhen::Validation => "the gates pass".to_owned(),
         StopWhen::Turn => "a turn ends and the gates pass".to_owned(),
         StopWhen::Tasks => "no task is open and the gates pass".to_owned(),
-        StopWhen::Hook(name) => format!("{} says so and the gates pass", plain(name)),
+        StopWhen::Hook(name) => {
+            format!("hook {} reports completion and the gates pass", plain(name))
+        }
     };
     plan.stop_when.iter().map(way).collect::<Vec<_>>().join(", ")
 }
@@ -28,7 +32,7 @@ pub(crate) fn work(work: &SessionWork) -> String {
         SessionWork::Spec(path) => format!("spec {}", plain(path)),
         SessionWork::Tasks => "tasks".to_owned(),
         SessionWork::Task(id) => format!("task {id}"),
-        SessionWork::Own => "what its user asks".to_owned(),
+        SessionWork::Own => "work that its user requests".to_owned(),
         SessionWork::Review(_) => "a review".to_owned(),
     }
 }

@@ -4,14 +4,14 @@ use hookloop_core::event::{EventBody, HookRan, ReactionFailed};
 use hookloop_core::hook_status::HookStatus;
 use hookloop_core::inbox::one_line;
 use hookloop_core::promise::Promise;
-use hookloop_core::purse::Shortage;
 use hookloop_core::session::facts::{
-    CompletionClaimed, IterationStarted, PipedOutput, RetryLimitAnswered, SessionResumed, TaskExit,
-    TaskLeft, TaskTaken, WorktreeRecreated,
+    CompletionClaimed, DecisionMade, IterationStarted, PipedOutput, SessionResumed,
+    SessionTaskClaimed, SessionTaskReleased, TaskExit, WorktreeRecreated,
 };
 use hookloop_core::session::plan::counted;
 use hookloop_core::session::timeline::{StepContent, TimelineStep};
 use hookloop_core::session::{LimitDecision, Receipt, SessionLimits, SessionReopened, TurnKind};
+use hookloop_core::shared_budget::Shortage;
 
 use super::names::short_hash;
 use super::step_text::{StepSeverity, StepText};
@@ -39,10 +39,10 @@ pub(crate) fn step(step: &TimelineStep, limits: &SessionLimits) -> StepText {
         StepContent::Decided(decided) => gates::decided(decided),
         StepContent::Receipt(made) => receipt(made),
         StepContent::Judged(judged) => gates::judged(judged),
-        StepContent::SubmitJudged(judged) => gates::submit(judged),
+        StepContent::SubmissionEvaluated(judged) => gates::submit(judged),
         StepContent::Answered(answered) => retry_answer(answered, limits),
-        StepContent::Taken(taken) => task_taken(taken),
-        StepContent::Left(left) => task_left(left),
+        StepContent::Taken(taken) => session_task_claimed(taken),
+        StepContent::Left(left) => session_task_released(left),
         StepContent::Short(short) => shortage(short),
         StepContent::PauseRequested => pause_requested(),
         StepContent::StopRequested => stop_requested(),
@@ -52,23 +52,23 @@ pub(crate) fn step(step: &TimelineStep, limits: &SessionLimits) -> StepText {
     }
 }
 
-/// Describes an event; none for an event that only keeps the books.
+/// Describes an event; none for a bookkeeping event.
 fn event(body: &EventBody, limits: &SessionLimits) -> Option<StepText> {
     Some(match body {
         EventBody::IterationStarted(started) => iteration(started, limits),
         EventBody::TurnStarted(started) => {
             let text = match started.turn {
                 TurnKind::Recovery => "recovery after the error",
-                _ => "final delivery of what was not said yet",
+                _ => "final turn with pending output",
             };
             StepText::of_line(StepSeverity::Heading, turn::title(started.turn), "", text)
         }
         EventBody::HookRan(ran) => hook(ran),
         EventBody::ReactionFailed(failed) => reaction(failed),
-        EventBody::TurnClaimed(claimed) => claim(claimed),
+        EventBody::CompletionClaimed(claimed) => claim(claimed),
         EventBody::TurnEnded(ended) => turn::ended(ended, turn::title(TurnKind::Work)),
-        EventBody::StopDecided(decided) => gates::decided(decided),
-        EventBody::GatesJudged(judged) => gates::judged(judged),
+        EventBody::StopEvaluated(decided) => gates::decided(decided),
+        EventBody::GatesEvaluated(judged) => gates::judged(judged),
         EventBody::EmptyDifferenceFound(found) => {
             let what = if found.was_asked { "a human is needed" } else { "the agent is asked why" };
             StepText::of_line(StepSeverity::Bad, "files", "", format!("no file changed: {what}"))
@@ -76,21 +76,21 @@ fn event(body: &EventBody, limits: &SessionLimits) -> Option<StepText> {
         EventBody::UnclaimedWorkChecked(checked) => {
             StepText::of_line(StepSeverity::Bad, "progress", "", format!("no progress: {checked}"))
         }
-        EventBody::SubmitJudged(judged) => gates::submit(judged),
-        EventBody::RetryLimitAnswered(answered) => retry_answer(answered, limits),
-        EventBody::TaskTaken(taken) => task_taken(taken),
-        EventBody::TaskLeft(left) => task_left(left),
+        EventBody::SubmissionEvaluated(judged) => gates::submit(judged),
+        EventBody::DecisionMade(answered) => retry_answer(answered, limits),
+        EventBody::SessionTaskClaimed(taken) => session_task_claimed(taken),
+        EventBody::SessionTaskReleased(left) => session_task_released(left),
         EventBody::CheckpointMade(made) => {
             let text = format!("checkpoint by {}: {}", made.by, made.data);
             StepText::of_line(StepSeverity::Plain, "checkpoint", made.by.clone(), text)
         }
-        EventBody::TrustDrifted(drift) => {
-            let what = drift.what.join(", ");
+        EventBody::TrustDriftDetected(drift) => {
+            let what = drift.changed.join(", ");
             let text = format!("changed since the session began, and not used: {what}");
             StepText::of_line(StepSeverity::Bad, "trust", "", text)
         }
         EventBody::WorktreeRecreated(made) => worktree_recreated(made),
-        EventBody::PurseExhausted(short) => shortage(short),
+        EventBody::BudgetExhausted(short) => shortage(short),
         EventBody::PauseRequested(_) => pause_requested(),
         EventBody::StopRequested(_) => stop_requested(),
         EventBody::SessionReopened(session) => reopened(session),
@@ -100,7 +100,7 @@ fn event(body: &EventBody, limits: &SessionLimits) -> Option<StepText> {
     })
 }
 
-/// Describes an event as a line of a terminal; none for an event that only keeps the books.
+/// Describes an event as a line of a terminal; none for a bookkeeping event.
 ///
 /// Nothing in the line acts on a terminal. Hooks are in columns.
 pub(crate) fn line(body: &EventBody, limits: &SessionLimits) -> Option<(StepSeverity, String)> {
@@ -135,7 +135,7 @@ fn iteration(started: &IterationStarted, limits: &SessionLimits) -> StepText {
         1 => String::new(),
         attempt => format!(", attempt {attempt}"),
     };
-    let text = format!("iteration {} of {}{again}", started.number, limits.iterations);
+    let text = format!("iteration {} of {}{again}", started.number, limits.max_iterations);
     StepText::of_line(StepSeverity::Heading, "iteration", started.number.to_string(), text)
 }
 
@@ -192,9 +192,9 @@ fn at_point(hook: &str, point: &str) -> String {
 
 fn claim(claimed: &CompletionClaimed) -> StepText {
     let text = match (claimed.claim, &claimed.reason) {
-        (Promise::Complete, _) => "says by a tool that it is done".to_owned(),
-        (_, None) => "says by a tool that it can't go on".to_owned(),
-        (_, Some(why)) => format!("says by a tool that it can't go on: {}", plain(why)),
+        (Promise::Complete, _) => "reports by a tool that it is done".to_owned(),
+        (_, None) => "reports by a tool that it is blocked".to_owned(),
+        (_, Some(why)) => format!("reports by a tool that it is blocked: {}", plain(why)),
     };
     StepText::of_line(StepSeverity::Plain, "claim", "", text)
 }
@@ -233,42 +233,42 @@ fn receipt(receipt: &Receipt) -> StepText {
     StepText { severity, title: "receipt", name: receipt.gate.clone(), detail, line }
 }
 
-fn retry_answer(answered: &RetryLimitAnswered, limits: &SessionLimits) -> StepText {
+fn retry_answer(answered: &DecisionMade, limits: &SessionLimits) -> StepText {
     let what = match answered.answer {
-        LimitDecision::Continue => "as often again",
-        LimitDecision::Accept => "the work is accepted as it is",
+        LimitDecision::Continue => "continues with all retries",
+        LimitDecision::Accept => "accepted without passing gates",
         LimitDecision::Abort => "a human is needed",
     };
-    let retries = counted(limits.hook_retries, "retry", "retries");
+    let retries = counted(limits.gate_retries, "retry", "retries");
     StepText {
         severity: StepSeverity::Bad,
-        title: "gates said no too often",
+        title: "retry limit",
         name: answered.by.clone(),
         detail: what.to_owned(),
-        line: format!("gates said no after {retries}: {what} ({})", answered.by),
+        line: format!("retry limit reached after {retries}: {what} ({})", answered.by),
     }
 }
 
-fn task_taken(taken: &TaskTaken) -> StepText {
+fn session_task_claimed(taken: &SessionTaskClaimed) -> StepText {
     let line = format!("task {}", taken.task);
     let detail = String::new();
     let name = taken.task.to_string();
-    StepText { severity: StepSeverity::Heading, title: "task taken", name, detail, line }
+    StepText { severity: StepSeverity::Heading, title: "task claimed", name, detail, line }
 }
 
-fn task_left(left: &TaskLeft) -> StepText {
-    let (severity, how) = match left.how {
+fn session_task_released(left: &SessionTaskReleased) -> StepText {
+    let (severity, how) = match left.result {
         TaskExit::Completed => (StepSeverity::Good, "completed"),
         TaskExit::Submitted => (StepSeverity::Good, "submitted"),
-        TaskExit::Returned => (StepSeverity::Bad, "goes back"),
+        TaskExit::Returned => (StepSeverity::Bad, "returned"),
         TaskExit::Blocked => (StepSeverity::Bad, "needs a human"),
-        TaskExit::Released => (StepSeverity::Plain, "given back"),
-        TaskExit::Lost => (StepSeverity::Bad, "is not ours any more"),
+        TaskExit::Released => (StepSeverity::Plain, "released"),
+        TaskExit::Lost => (StepSeverity::Bad, "claim lost"),
     };
     let reason = left.reason.as_deref().map_or_else(String::new, |why| format!(": {why}"));
     let detail = format!("{how}{reason}");
     let line = format!("task {} {detail}", left.task);
-    StepText { severity, title: "task left", name: left.task.to_string(), detail, line }
+    StepText { severity, title: "task released", name: left.task.to_string(), detail, line }
 }
 
 fn worktree_recreated(made: &WorktreeRecreated) -> StepText {
@@ -277,23 +277,23 @@ fn worktree_recreated(made: &WorktreeRecreated) -> StepText {
         None => format!("work since commit {} is lost", short_hash(&made.commit)),
     };
     let text = format!(
-        "the worktree of task {} was gone or damaged, and was made anew; {lost} ({})",
+        "the worktree of task {} was missing or damaged, and was recreated; {lost} ({})",
         made.task, made.reason
     );
     StepText::of_line(StepSeverity::Bad, "worktree", made.task.to_string(), text)
 }
 
 fn shortage(short: &Shortage) -> StepText {
-    let text = format!("the purse does not have another turn: {short}");
-    StepText::of_line(StepSeverity::Bad, "purse", "", text)
+    let text = format!("the budget does not allow another turn: {short}");
+    StepText::of_line(StepSeverity::Bad, "budget", "", text)
 }
 
 fn pause_requested() -> StepText {
-    StepText::of_line(StepSeverity::Plain, "pause", "", "a pause is asked for")
+    StepText::of_line(StepSeverity::Plain, "pause", "", "a pause is requested")
 }
 
 fn stop_requested() -> StepText {
-    StepText::of_line(StepSeverity::Plain, "stop", "", "a person asked for a stop")
+    StepText::of_line(StepSeverity::Plain, "stop", "", "a person requested a stop")
 }
 
 fn reopened(session: &SessionReopened) -> StepText {

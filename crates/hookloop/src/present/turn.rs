@@ -21,7 +21,7 @@ pub(super) fn ended(ended: &TurnEnded, title: &'static str) -> StepText {
             let facts = join(", ", facts(ended));
             let facts = if facts.is_empty() { facts } else { format!(", {facts}") };
             let said = last_line(&ended.message);
-            let said = said.map_or_else(String::new, |said| format!("; says: {said}"));
+            let said = said.map_or_else(String::new, |said| format!("; message: {said}"));
             (StepSeverity::Plain, String::new(), format!("agent took {took}{facts}{said}"))
         }
         TurnResult::Failed { .. } => {
@@ -43,14 +43,16 @@ pub(super) fn ended(ended: &TurnEnded, title: &'static str) -> StepText {
 /// Describes a turn that has not ended, or whose program died.
 pub(super) fn unfinished(kind: TurnKind, has_died: bool) -> StepText {
     let (severity, line) = match (has_died, kind) {
-        (true, _) => (StepSeverity::Bad, "agent: its program ended in the middle"),
+        (true, _) => (StepSeverity::Bad, "agent: its program died during the turn"),
         (false, TurnKind::Work) => (StepSeverity::Heading, "agent at work"),
         (false, TurnKind::Recovery) => {
             (StepSeverity::Heading, "agent at work: recovery after the error")
         }
-        (false, TurnKind::Delivery) => (StepSeverity::Heading, "agent at work: final delivery"),
+        (false, TurnKind::Delivery) => {
+            (StepSeverity::Heading, "agent at work: final turn with pending output")
+        }
     };
-    let detail = if has_died { "its program ended in the middle" } else { "" };
+    let detail = if has_died { "its program died during the turn" } else { "" };
     StepText {
         severity,
         title: title(kind),
@@ -79,7 +81,7 @@ fn facts(ended: &TurnEnded) -> [String; 3] {
     };
     let refused = match ended.refused.as_slice() {
         [] => String::new(),
-        refused => format!("was refused {}", some(refused)),
+        refused => format!("denied tools: {}", some(refused)),
     };
     [changed, usage, refused]
 }
@@ -115,8 +117,7 @@ fn waits_until(until_ms: Option<u64>) -> String {
     let until = until_ms.and_then(|ms| i64::try_from(ms).ok());
     match until {
         Some(ms) => format!("the next turn begins after {}", Timestamp(ms)),
-        None => "the provider does not say until when; the next turn begins in a minute or more"
-            .to_owned(),
+        None => "the provider gives no end; the next turn begins in a minute or more".to_owned(),
     }
 }
 

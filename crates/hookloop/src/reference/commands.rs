@@ -6,8 +6,8 @@ use super::{cell, list};
 
 const HEAD: &str = "# Commands
 
-Every command, its arguments and options, as `--help` says them. What they print with `--json` is in [JSON output](json.md), how they
-end in [exit codes](exit-codes.md).
+All commands with their arguments and options, as `--help` prints them. See also [JSON output](json.md) and
+[exit codes](exit-codes.md).
 ";
 
 pub(super) fn page(mut root: Command) -> String {
@@ -32,6 +32,8 @@ fn section(text: &mut String, command: &Command, level: usize) {
     let about = command.get_long_about().or_else(|| command.get_about());
     let about = about.map(ToString::to_string).unwrap_or_default();
     text.push_str(&format!("\n{} {name}\n\n{}\n", "#".repeat(level), sentences(&about)));
+    let example = command.get_after_long_help().map(ToString::to_string).unwrap_or_default();
+    let example = example.lines().nth(1).map(str::trim);
     if command.has_subcommands() {
         let names: Vec<&str> = visible(command).map(Command::get_name).collect();
         text.push_str(&format!("\nHas {}.\n", list(names)));
@@ -42,6 +44,9 @@ fn section(text: &mut String, command: &Command, level: usize) {
     }
     let usage = command.clone().render_usage().to_string();
     text.push_str(&format!("\n```text\n{}\n```\n", usage.trim_start_matches("Usage: ")));
+    if let Some(example) = example {
+        text.push_str(&format!("\nExample: `{example}`\n"));
+    }
     let is_own = |arg: &&Arg| {
         let is_help = matches!(arg.get_id().as_str(), "help" | "version");
         !is_help && !arg.is_global_set() && !arg.is_hide_set()
@@ -95,7 +100,7 @@ fn spelling(arg: &Arg) -> String {
 
 fn meaning(arg: &Arg) -> String {
     let help = arg.get_long_help().or_else(|| arg.get_help());
-    let mut parts = vec![stopped(&help.map(ToString::to_string).unwrap_or_default())];
+    let mut parts = vec![sentences(&help.map(ToString::to_string).unwrap_or_default())];
     let takes_values = arg.get_action().takes_values();
     let possible = arg.get_possible_values();
     if takes_values && !possible.is_empty() {

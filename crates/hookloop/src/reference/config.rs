@@ -7,21 +7,25 @@ use super::shape::{SchemaShape, title};
 
 const HEAD: &str = "# Configuration
 
-Every key of the three files, from the JSON Schemas that `hookloop schema`, `hookloop schema --user` and `hookloop schema --policy` print. Keys that
-are not here are errors, with file, line and column. Keys without \"required\" may be left out.
+Every key of the three files, from the JSON Schemas that `hookloop schema`, `hookloop schema --user` and `hookloop schema --policy` print. An
+unknown key is an error, with file, line and column. Keys without \"required\" are optional.
 ";
 
 pub(super) fn page() -> String {
     let files = [
-        ("hookloop.yaml", "Of a project, at its root.", hookloop_config::project_file::schema()),
+        (
+            "hookloop.yaml",
+            "Configuration of a project, at its root.",
+            hookloop_config::project_file::schema(),
+        ),
         (
             "config.yaml",
-            "Your own, `~/.config/hookloop/config.yaml`: holds in every project ([your own hooks](../command-hooks.md#your-own-hooks-and-limits)).",
+            "Your own configuration, `~/.config/hookloop/config.yaml`. It applies to every project ([your own hooks](../command-hooks.md#your-own-hooks-and-limits)).",
             hookloop_config::user_file::schema(),
         ),
         (
             "policy.yaml",
-            "An operator's, `/etc/hookloop/policy.yaml` ([policies](../policy.md)).",
+            "Policy of the machine, `/etc/hookloop/policy.yaml` ([policies](../policy.md)).",
             hookloop_config::policy_file::schema(),
         ),
     ];

@@ -10,7 +10,7 @@ open to all of them. Each decision below is open to a person, and to the others 
 
 A process below a hook or an agent is never a person. Its environment does not matter. The command line, the MCP server, \
 the dashboard, the TUI and native hooks ask this table before they look at anything else. A refusal begins with \
-\"only a person can\" and has exit code 1. [The threat model](../threat-model.md) says how actors are told apart, \
+\"only a person can\" and has exit code 1. [The threat model](../threat-model.md) describes how hookloop identifies actors, \
 and which attempts to pass for a person succeed.";
 
 pub(super) fn page() -> String {
@@ -20,7 +20,8 @@ pub(super) fn page() -> String {
             .filter(|kind| *kind != ActorKind::Person && action.is_allowed_to(*kind))
             .map(ActorKind::name)
             .collect();
-        let others = if others.is_empty() { "nobody".to_owned() } else { others.join(", ") };
+        let others =
+            if others.is_empty() { "no other actor".to_owned() } else { others.join(", ") };
         format!("| {} | {others} |", action.words())
     };
     let rows: Vec<String> = ControlledAction::ALL.into_iter().map(row).collect();

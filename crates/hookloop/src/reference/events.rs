@@ -7,11 +7,11 @@ use super::shape::SchemaShape;
 
 const HEAD: &str = "# Events
 
-Every type of event that this version writes, and the fields of its `data`. `hookloop log --json` prints them, one object a line, with the fields
-that all events have ([the log](../log.md#events-as-json)). Bookkeeping is shown with `--all` alone.
+All types of events that this version writes, and the fields of their `data`. `hookloop log --json` prints events, one object a line, with
+the fields that all events have ([the log](../log.md#events-as-json)). `--all` includes bookkeeping events.
 
-Names are added to, never renamed. A program keeps what a newer version wrote and passes over what it does not know. What a hook logs is
-`hook.<name>.<type>`, with whatever data the hook gave it.
+New versions add names and rename none. A program keeps events of a newer version and skips the types that it does not know. An event that
+a hook logs has the type `hook.<name>.<type>` and the data of the hook.
 ";
 
 pub(super) fn page() -> String {

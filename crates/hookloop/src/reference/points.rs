@@ -7,10 +7,11 @@ use super::list;
 
 const HEAD: &str = "# Hook points
 
-Where hooks run. A gate may say no; a reaction follows a fact, and its failure stops nothing. The name in the payload is `hook_event_name`, in the dialect that
-other agents' hooks read. Variables are written `{{name}}` in commands, and never become shell text ([values](../command-hooks.md#values)).
+The points at which hooks run. A gate can block. A reaction runs after an event, and its failure blocks nothing. The name in the payload is
+`hook_event_name`, as hooks of other agents read it. Write variables as `{{name}}` in commands; they never become shell text
+([values](../command-hooks.md#values)).
 
-A point is also what a hook logs: `hook.<name>.<type>`, with the variables of `task_created`.
+An event that a hook logs is a hook point too: `hook.<name>.<type>`, with the variables of `task_created`.
 ";
 
 pub(super) fn page() -> String {

@@ -29,16 +29,15 @@ fn act(project: &Project, effect: ScreenEffect) -> Result<String, CliError> {
     match effect {
         ScreenEffect::Message { session, text } => {
             let id = control::message(project, Some(session.as_str()), &text)?;
-            Ok(format!("the next prompt of session {id} has it"))
+            Ok(format!("the next prompt of session {id} contains the message"))
         }
         ScreenEffect::Pause(session) => {
             let id = control::pause(project, Some(session.as_str()))?;
             Ok(format!("session {id} pauses when its turn is over"))
         }
         ScreenEffect::Stop(session) => {
-            let runner = project
-                .runner()
-                .ok_or_else(|| CliError::system("there is no directory to work in"))?;
+            let runner =
+                project.runner().ok_or_else(|| CliError::system("the project has no directory"))?;
             let machine = machine::machine();
             let id = control::stop(project, runner, Some(session.as_str()), &machine)?.id;
             Ok(format!("session {id} is stopping; then: hookloop resume {id}"))
@@ -78,7 +77,7 @@ fn follow(project: &Project, settled: DecisionResult, what: &str) -> Result<Stri
 /// Returns an error in one line, with the next command.
 fn words(error: &CliError) -> String {
     match error.tip() {
-        Some(tip) => format!("{}; try: {tip}", error.message()),
+        Some(tip) => format!("{}; run `{tip}`", error.message()),
         None => error.message().to_owned(),
     }
 }

@@ -42,9 +42,9 @@ impl TextReceiver {
     pub(super) fn title(&self) -> String {
         match self {
             TextReceiver::Agent(id) => {
-                format!("Message to the agent of {id}: its next prompt has it")
+                format!("Message to the agent of {id}, sent with its next prompt")
             }
-            TextReceiver::Problem(key) => format!("Answer to {key}: the work goes on with it"),
+            TextReceiver::Problem(key) => format!("Answer to {key}, sent with the next prompt"),
         }
     }
 }

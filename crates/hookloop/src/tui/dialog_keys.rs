@@ -40,7 +40,7 @@ impl ScreenState {
             KeyCode::Char('a') => LimitDecision::Accept,
             KeyCode::Char('q') => LimitDecision::Abort,
             KeyCode::Esc => {
-                self.tell("the session waits: press ! to answer");
+                self.tell("the session waits for a decision: press !");
                 return Vec::new();
             }
             _ => return self.stay(dialog),

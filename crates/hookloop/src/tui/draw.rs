@@ -102,7 +102,7 @@ fn header(state: &ScreenState) -> Line<'static> {
     let Some(overview) = &state.overview else {
         return Line::from(vec![
             Span::styled("hookloop", BOLD),
-            Span::styled("  reads the log …", DIM),
+            Span::styled("  reading the log …", DIM),
         ]);
     };
     let problems = overview.problem_count;
@@ -144,7 +144,7 @@ fn names(state: &ScreenState) -> Line<'static> {
     if state.question.is_some() || state.asking().is_some() {
         spans.extend([
             Span::raw("  "),
-            Span::styled("! a question waits: press !", state.theme.bad()),
+            Span::styled("! decision needed: press !", state.theme.bad()),
         ]);
     }
     Line::from(spans)

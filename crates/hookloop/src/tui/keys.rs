@@ -124,7 +124,7 @@ impl ScreenState {
             let chosen = self.session_line().map(|line| line.row.id.clone());
             match chosen {
                 Some(id) => self.look_at(id),
-                None => self.tell("there is no session yet: hookloop run \"…\""),
+                None => self.tell("no sessions yet: hookloop run \"…\""),
             }
         }
     }
@@ -181,7 +181,7 @@ impl ScreenState {
                     let to = TextReceiver::Problem(key.clone());
                     self.dialog = Some(ScreenDialog::Say { to, editor: Default::default() });
                 }
-                _ => self.tell("this takes no answer: what can be done is below"),
+                _ => self.tell("this problem takes no answer: see the commands below"),
             }
             return;
         }
@@ -190,10 +190,9 @@ impl ScreenState {
                 let to = TextReceiver::Agent(id);
                 self.dialog = Some(ScreenDialog::Say { to, editor: Default::default() });
             }
-            Some((id, state)) => {
-                self.tell(&format!("session {id} is over ({state}): nobody would read it"))
-            }
-            None => self.tell("there is no session here to say something to"),
+            Some((id, state)) => self
+                .tell(&format!("session {id} has ended ({state}): no agent would get the message")),
+            None => self.tell("no session selected"),
         }
     }
 
@@ -201,7 +200,7 @@ impl ScreenState {
         match self.subject() {
             Some((id, SessionState::Running)) => return vec![ScreenEffect::Pause(id)],
             Some((id, state)) => self.tell(&format!("session {id} is not running: {state}")),
-            None => self.tell("there is no session here to pause"),
+            None => self.tell("no session selected"),
         }
         Vec::new()
     }
@@ -209,12 +208,13 @@ impl ScreenState {
     fn stop(&mut self) {
         match self.subject() {
             Some((id, SessionState::Running)) => {
-                let question =
-                    format!("Stop session {id} now? Its agent is ended. It can be resumed later.");
+                let question = format!(
+                    "Stop session {id} now? This ends its agent. You can resume the session later."
+                );
                 self.dialog = Some(ScreenDialog::Sure { question, yes: ScreenEffect::Stop(id) });
             }
             Some((id, state)) => self.tell(&format!("session {id} is not running: {state}")),
-            None => self.tell("there is no session here to stop"),
+            None => self.tell("no session selected"),
         }
     }
 
@@ -226,7 +226,7 @@ impl ScreenState {
                     Some(_) => self.tell(&format!("in another terminal: hookloop resume {id}")),
                     None => {
                         let question = format!(
-                            "Go on with session {id} in this terminal? Elsewhere: hookloop resume {id}"
+                            "Resume session {id} in this terminal? Elsewhere: hookloop resume {id}"
                         );
                         let yes = ScreenEffect::Part(ScreenParting::Resume(id));
                         self.dialog = Some(ScreenDialog::Sure { question, yes });
@@ -234,7 +234,7 @@ impl ScreenState {
                 }
             }
             Some((id, state)) => self.tell(&format!("session {id} can't be resumed: {state}")),
-            None => self.tell("there is no session here to resume"),
+            None => self.tell("no session selected"),
         }
         Vec::new()
     }
@@ -244,7 +244,7 @@ impl ScreenState {
         let known = self.facts_of(&line.matter).and_then(|facts| facts.session.clone());
         match line.matter.session().cloned().or(known) {
             Some(id) => self.look_at(id),
-            None => self.tell("no session is known that ran into it"),
+            None => self.tell("no session belongs to this problem"),
         }
     }
 
@@ -253,14 +253,14 @@ impl ScreenState {
         match &line.matter {
             ProblemMatter::Problem(key) if line.can_approve => {
                 let question = if line.asks {
-                    format!("Take the work of {} as it is, without proof?", key.about)
+                    format!("Accept the work of {} without passing gates?", key.about)
                 } else {
-                    format!("Take what {} has submitted as it is?", key.about)
+                    format!("Accept the submitted work of {}?", key.about)
                 };
                 let yes = ScreenEffect::Approve(key.clone());
                 self.dialog = Some(ScreenDialog::Sure { question, yes });
             }
-            _ => self.tell("there is nothing to approve: only what a task has submitted is"),
+            _ => self.tell("nothing to approve: only submitted work can be approved"),
         }
     }
 
@@ -268,13 +268,13 @@ impl ScreenState {
         let Some(line) = self.problem() else { return };
         match &line.matter {
             ProblemMatter::Problem(key) => {
-                let question = format!("Hear no more of {key}? Everything stays as it is.");
+                let question = format!("Dismiss {key}? Nothing else changes.");
                 let yes = ScreenEffect::Dismiss(key.clone());
                 self.dialog = Some(ScreenDialog::Sure { question, yes });
             }
             ProblemMatter::Interrupted(id) => {
                 let text = format!(
-                    "it ends when the next session begins, or goes on: hookloop resume {id}"
+                    "the session ends when the next one starts; to continue it: hookloop resume {id}"
                 );
                 self.tell(&text);
             }
@@ -336,7 +336,7 @@ impl ScreenState {
         match leaf {
             Some(leaf) => vec![ScreenEffect::Open(leaf)],
             None => {
-                self.tell("there is no more to this than what is shown");
+                self.tell("this step has no further output");
                 Vec::new()
             }
         }
@@ -346,14 +346,14 @@ impl ScreenState {
         let Some(shown) = &self.shown else { return };
         let pending = &shown.session.pending;
         if pending.is_empty() {
-            self.tell("nothing waits for the next prompt");
+            self.tell("no pending output for the next prompt");
             return;
         }
         let text: String = pending
             .iter()
             .map(|piped| format!("── {} ({}) ──\n{}\n", piped.from, piped.point, piped.text))
             .collect();
-        self.pager = Some(TextPager::new("what the next prompt has".to_owned(), &text));
+        self.pager = Some(TextPager::new("pending output for the next prompt".to_owned(), &text));
     }
 
     fn key_in_pager(&mut self, key: KeyEvent) -> Vec<ScreenEffect> {

@@ -99,7 +99,7 @@ pub(super) fn open(leaf: &PagerSource, runner: &HookRunner) -> TextPager {
                 }
             }
             None => text.push_str(&format!(
-                "The whole output is not on this machine, or was deleted since: {artifact}\n"
+                "The whole output is not on this machine, or was deleted: {artifact}\n"
             )),
         }
     }

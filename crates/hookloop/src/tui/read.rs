@@ -198,7 +198,7 @@ impl ContentReader {
             ProblemSubject::Task(id) => {
                 self.project.read(|view| view.delivery(id))?.standing().is_some()
             }
-            ProblemSubject::Session(_) | ProblemSubject::Purse => asks,
+            ProblemSubject::Session(_) | ProblemSubject::Budget => asks,
         };
         let can_resume = problem.kind == ProblemKind::SessionPaused;
         let has_ended = problem.kind == ProblemKind::SessionEnded;
@@ -289,7 +289,7 @@ fn interrupted(row: &SessionRow) -> ProblemLine {
     ProblemLine {
         matter: ProblemMatter::Interrupted(row.id.clone()),
         title: format!("session {} was interrupted: {}", row.id, row.work),
-        reason: "its program died: it can go on where it was".to_owned(),
+        reason: "its program died: the session can be resumed".to_owned(),
         since: row.started_at,
         can_answer: false,
         can_approve: false,
@@ -329,7 +329,7 @@ fn task_facts(task: &Task) -> TaskFacts {
         how.push_str(&format!(", not before {}", Timestamp::brief(time)));
     }
     if let Some(Claim { agent, .. }) = &task.claim {
-        how.push_str(&format!(", in the hands of {agent}"));
+        how.push_str(&format!(", claimed by {agent}"));
     }
     details.push(how);
     if let Some(obstacle) = &task.obstacle {

@@ -240,7 +240,7 @@ impl ScreenLoop {
             Err(error) => return Err(error.into()),
         }
         if fds[0].revents().intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL) {
-            Err(io::Error::other("the terminal is gone"))
+            Err(io::Error::other("the terminal was closed"))
         } else {
             Ok(())
         }

@@ -55,7 +55,7 @@ pub(super) fn title(what: &StepContent) -> String {
         StepContent::Turn { .. } => "the agent's turn".to_owned(),
         StepContent::Piped(piped) => format!("from {} ({})", piped.from, piped.point),
         StepContent::Receipt(receipt) => format!("receipt of {}", receipt.gate),
-        StepContent::Judged(_) => "checks that fail".to_owned(),
+        StepContent::Judged(_) => "failing checks".to_owned(),
         StepContent::ReactionFailed(failed) => {
             format!("{} {}: failed", failed.point, failed.hook_name)
         }
@@ -100,21 +100,21 @@ fn verdict(part: &TimelinePart) -> Option<bool> {
 pub(super) fn phase(session: &Session) -> &'static str {
     match &session.phase {
         SessionPhase::Starting => "session_start hooks",
-        SessionPhase::Settling => "makes a place for the task",
+        SessionPhase::Settling => "prepares the worktree",
         SessionPhase::Ready => "pre_iteration hooks, then the prompt",
-        SessionPhase::Turn(_) => "the agent is at work",
+        SessionPhase::Turn(_) => "the agent works",
         SessionPhase::After => "post_iteration hooks",
-        SessionPhase::Deciding => "is it done?",
-        SessionPhase::Gating => "the gates are asked",
+        SessionPhase::Deciding => "evaluates stop conditions",
+        SessionPhase::Gating => "the gates run",
         SessionPhase::Failed { .. } => "on_error hooks",
-        SessionPhase::Recovering => "recovers",
-        SessionPhase::AtRetryLimit => "gates said no too often: somebody is asked",
+        SessionPhase::Recovering => "recovery turn",
+        SessionPhase::AtRetryLimit => "retry limit reached: waits for a decision",
         SessionPhase::Submitting => "submits the task",
         SessionPhase::Submitted => "after_submit hooks",
-        SessionPhase::TaskOver { .. } => "leaves the task",
+        SessionPhase::TaskOver { .. } => "releases the task",
         SessionPhase::Ending => "ends",
         SessionPhase::Paused => "paused",
-        SessionPhase::Ended => "over",
+        SessionPhase::Ended => "ended",
     }
 }
 

@@ -124,7 +124,7 @@ fn page(text: &str) -> io::Result<()> {
         let _ = input.write_all(text.as_bytes());
     }
     match child.wait()?.code() {
-        Some(127) => Err(io::Error::other(format!("there is no `{pager}`: set PAGER"))),
+        Some(127) => Err(io::Error::other(format!("`{pager}` was not found: set PAGER"))),
         _ => Ok(()),
     }
 }

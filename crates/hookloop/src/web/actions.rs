@@ -35,7 +35,7 @@ enum PageAction {
     Approve { key: String },
     Answer { key: String, text: String },
     Continue { key: String },
-    Quit { key: String },
+    Abort { key: String },
     Dismiss { key: String },
     Pause { session: SessionId },
     Stop { session: SessionId },
@@ -46,9 +46,11 @@ enum PageAction {
 /// Performs the action that a body requests. Blocks.
 pub(super) fn act(site: &ProjectSite, body: &[u8]) -> (StatusCode, Value) {
     let action = serde_json::from_slice(body)
-        .map_err(|error| CliError::usage(format!("this can't be asked for: {error}")));
+        .map_err(|error| CliError::usage(format!("invalid action: {error}")));
     match action.and_then(|action| perform(site, &action)) {
-        Ok(ActionOutcome { said, next }) => (StatusCode::OK, json!({ "said": said, "next": next })),
+        Ok(ActionOutcome { message, next }) => {
+            (StatusCode::OK, json!({ "message": message, "next": next }))
+        }
         Err(error) => {
             let status = match error.kind() {
                 FailureKind::Refused | FailureKind::Untrusted => StatusCode::CONFLICT,
@@ -62,13 +64,13 @@ pub(super) fn act(site: &ProjectSite, body: &[u8]) -> (StatusCode, Value) {
 
 /// The result, and the next command.
 struct ActionOutcome {
-    said: String,
+    message: String,
     next: Option<String>,
 }
 
 fn perform(site: &ProjectSite, action: &PageAction) -> CliResult<ActionOutcome> {
     if let Some(trouble) = &site.trouble {
-        return Err(CliError::refused(format!("nothing can be decided here: {trouble}")));
+        return Err(CliError::refused(format!("decisions are disabled: {trouble}")));
     }
     let project = &site.project;
     match action {
@@ -83,11 +85,9 @@ fn perform(site: &ProjectSite, action: &PageAction) -> CliResult<ActionOutcome> 
             "Continued",
             inbox::settle(project, &parse(key)?, LimitDecision::Continue)?,
         ),
-        PageAction::Quit { key } => settled(
-            project,
-            "Given up",
-            inbox::settle(project, &parse(key)?, LimitDecision::Abort)?,
-        ),
+        PageAction::Abort { key } => {
+            settled(project, "Aborted", inbox::settle(project, &parse(key)?, LimitDecision::Abort)?)
+        }
         PageAction::Dismiss { key } => {
             inbox::dismiss(project, &parse(key)?)?;
             settled(
@@ -99,26 +99,25 @@ fn perform(site: &ProjectSite, action: &PageAction) -> CliResult<ActionOutcome> 
         PageAction::Pause { session } => {
             let id = control::pause(project, Some(session.as_str()))?;
             Ok(ActionOutcome {
-                said: format!("Session {id} pauses when its turn is over"),
+                message: format!("Session {id} pauses when its turn is over"),
                 next: None,
             })
         }
         PageAction::Stop { session } => {
             let runner = project.runner();
-            let runner =
-                runner.ok_or_else(|| CliError::system("there is no directory to work in"))?;
+            let runner = runner.ok_or_else(|| CliError::system("the project has no directory"))?;
             let machine = machine::machine();
             let id = control::stop(project, runner, Some(session.as_str()), &machine)?.id;
             let next = Some(format!("hookloop resume {id}"));
-            Ok(ActionOutcome { said: format!("Session {id} is stopping"), next })
+            Ok(ActionOutcome { message: format!("Session {id} is stopping"), next })
         }
         PageAction::Message { session, text } => {
             if text.trim().is_empty() {
-                return Err(CliError::usage("there is nothing to say"));
+                return Err(CliError::usage("the message is empty"));
             }
             let id = control::message(project, Some(session.as_str()), text)?;
             Ok(ActionOutcome {
-                said: format!("The next prompt of session {id} has it"),
+                message: format!("The next prompt of session {id} contains the message"),
                 next: None,
             })
         }
@@ -152,8 +151,9 @@ fn settled(project: &Project, word: &str, settled: DecisionResult) -> CliResult<
     }
     let state = done.task.map(|task| format!(": task {} is {}", task.id, task.state));
     let failures = done.failures.iter().map(|failure| format!("; {failure}"));
-    let said = [word.to_owned(), state.unwrap_or_default()].into_iter().chain(failures).collect();
-    Ok(ActionOutcome { said, next })
+    let words = [word.to_owned(), state.unwrap_or_default()].into_iter();
+    let message = words.chain(failures).collect();
+    Ok(ActionOutcome { message, next })
 }
 
 /// Starts another process that resumes a session. It stays when this one ends.
@@ -162,7 +162,7 @@ fn resume(site: &ProjectSite, id: &SessionId) -> CliResult<ActionOutcome> {
     let before = version(&site.project, id)?;
     let mut child = Command::new(std::env::current_exe()?)
         .args(["resume", id.as_str(), "--json"])
-        .arg("--project")
+        .arg("--directory")
         .arg(&site.place.root)
         // The error of the command is read from its standard error, which has nothing else then.
         .env_remove(DIAGNOSTICS_VARIABLE)
@@ -175,20 +175,21 @@ fn resume(site: &ProjectSite, id: &SessionId) -> CliResult<ActionOutcome> {
     while began.elapsed() < RESUME_MAX {
         if let Some(status) = child.try_wait()? {
             return if status.success() || version(&site.project, id)? > before {
-                Ok(ActionOutcome { said: format!("Session {id} went on, and is over"), next: None })
+                let message = format!("Session {id} resumed, and has ended");
+                Ok(ActionOutcome { message, next: None })
             } else {
                 Err(last_words(&mut child))
             };
         }
         if version(&site.project, id)? > before {
             tend(child)?;
-            return Ok(ActionOutcome { said: format!("Session {id} goes on"), next: None });
+            return Ok(ActionOutcome { message: format!("Session {id} resumed"), next: None });
         }
         std::thread::sleep(RESUME_POLL);
     }
     tend(child)?;
     Ok(ActionOutcome {
-        said: format!("Session {id} is about to go on"),
+        message: format!("Session {id} is about to resume"),
         next: Some(format!("hookloop why {id}")),
     })
 }
@@ -220,7 +221,8 @@ fn last_words(child: &mut Child) -> CliError {
     }
     let said: Value = serde_json::from_str(words.trim()).unwrap_or_default();
     let text = |name: &str| said["error"][name].as_str().map(str::to_owned);
-    let message = text("message").unwrap_or_else(|| format!("it did not go on: {}", words.trim()));
+    let message =
+        text("message").unwrap_or_else(|| format!("the session did not resume: {}", words.trim()));
     let error = CliError::refused(message);
     match text("hint") {
         Some(hint) => error.hint(hint),

@@ -70,9 +70,9 @@ impl Dashboard {
             Ok(Ok(answer)) => Ok(answer),
             Ok(Err(error)) => Err(self.trouble(&error)),
             Err(Unanswered::Busy) => {
-                Err(self.trouble(&CliError::system("too much is asked at once")))
+                Err(self.trouble(&CliError::system("too many requests at once")))
             }
-            Err(_) => Err(self.trouble(&CliError::system("the page broke off"))),
+            Err(_) => Err(self.trouble(&CliError::system("the page could not be rendered"))),
         }
     }
 
@@ -109,8 +109,7 @@ impl Dashboard {
     pub(super) async fn output(self: Arc<Dashboard>, Path(names): Names) -> Response {
         let made = move |dashboard: &Dashboard| {
             let site = dashboard.site(&names)?;
-            let gone =
-                || CliError::refused("this machine does not have that output, or not any more");
+            let gone = || CliError::refused("this machine does not have that output");
             let run = name(&names, "run").parse().map_err(|_| gone())?;
             let wanted = |stream: &ArtifactStream| stream.name() == name(&names, "stream");
             let stream = ArtifactStream::ALL.into_iter().find(wanted).ok_or_else(gone)?;
@@ -164,11 +163,11 @@ impl Dashboard {
         self.sites.get(wanted)?.ok_or_else(none)
     }
 
-    /// Says on a page what went wrong.
+    /// Returns a page with the error.
     fn trouble(&self, error: &CliError) -> Response {
         let (status, title) = match error.kind() {
-            FailureKind::System => (StatusCode::INTERNAL_SERVER_ERROR, "This did not work"),
-            _ => (StatusCode::NOT_FOUND, "There is nothing here"),
+            FailureKind::System => (StatusCode::INTERNAL_SERVER_ERROR, "Error"),
+            _ => (StatusCode::NOT_FOUND, "Not found"),
         };
         self.message(status, title, error.message(), error.tip().unwrap_or_default())
     }
@@ -182,12 +181,7 @@ impl Dashboard {
     }
 
     pub(super) async fn nothing(self: Arc<Dashboard>) -> Response {
-        self.message(
-            StatusCode::NOT_FOUND,
-            "There is nothing here",
-            "No page has this address.",
-            "",
-        )
+        self.message(StatusCode::NOT_FOUND, "Not found", "No page has this address.", "")
     }
 }
 
@@ -263,7 +257,7 @@ impl Dashboard {
                     (SET_COOKIE, guard.set_cookie(Some(&cookie))),
                     (CONTENT_TYPE, JSON.1.to_owned()),
                 ];
-                (headers, r#"{"said":"Logged in"}"#).into_response()
+                (headers, r#"{"message":"Logged in"}"#).into_response()
             }
             Err(why) => {
                 let (status, said) = refusal(why, "This is not the token.");
@@ -281,7 +275,7 @@ impl Dashboard {
             guard.logins.log_out(cookie);
         }
         let headers = [(SET_COOKIE, guard.set_cookie(None)), (LOCATION, LOGIN.to_owned())];
-        (headers, [JSON], r#"{"said":"Logged out"}"#).into_response()
+        (headers, [JSON], r#"{"message":"Logged out"}"#).into_response()
     }
 }
 
@@ -289,7 +283,7 @@ fn refusal(why: NotLoggedIn, wrong: &str) -> (StatusCode, &str) {
     match why {
         NotLoggedIn::Wrong => (StatusCode::FORBIDDEN, wrong),
         NotLoggedIn::Busy => {
-            (StatusCode::TOO_MANY_REQUESTS, "Too many are wrong at the same time. Try again.")
+            (StatusCode::TOO_MANY_REQUESTS, "Too many failed logins at once. Try again.")
         }
         NotLoggedIn::NoRandomness => {
             (StatusCode::INTERNAL_SERVER_ERROR, "The system has no random numbers.")

@@ -42,7 +42,7 @@ const TEMPLATES: &[(&str, &str)] = &templates![
     "history.html",
     "graph.html",
     "usage.html",
-    "purse.html",
+    "budget.html",
     "hooks.html",
     "fleet.html",
     "log.html",

@@ -73,7 +73,7 @@ fn read(path: &Path) -> CliResult<AccessToken> {
     if token.len() == BYTES * 2 && token.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         Ok(AccessToken(token.to_owned()))
     } else {
-        Err(CliError::system(format!("{} holds no token", path.display()))
+        Err(CliError::system(format!("{} contains no token", path.display()))
             .hint(format!("rm {}", path.display())))
     }
 }

@@ -95,24 +95,28 @@ fn changed(subject: &Subject, body: &EventBody) -> &'static [Topic] {
             EventBody::SessionStarted(_)
             | EventBody::IterationStarted(_)
             | EventBody::TurnStarted(_)
-            | EventBody::TaskTaken(_)
-            | EventBody::TaskLeft(_)
-            | EventBody::RetryLimitAsked(_)
-            | EventBody::RetryLimitAnswered(_)
+            | EventBody::SessionTaskClaimed(_)
+            | EventBody::SessionTaskReleased(_)
+            | EventBody::DecisionRequested(_)
+            | EventBody::DecisionMade(_)
             | EventBody::PauseRequested(_)
             | EventBody::StopRequested(_)
             | EventBody::SessionReopened(_)
             | EventBody::SessionPaused(_)
             | EventBody::SessionResumed(_)
             | EventBody::SessionEnded(_)
-            | EventBody::PurseExhausted(_),
+            | EventBody::BudgetExhausted(_),
         ) => &[Sessions, Problems, Log],
         (Subject::Session(_), _) => &[Log],
-        (Subject::Purse, _) => &[Usage],
+        (Subject::Budget, _) => &[Usage],
         (Subject::Notice(_), _) => &[Problems, Log],
-        (_, EventBody::HookSwitched(_) | EventBody::HooksTrusted(_) | EventBody::HookRan(_)) => {
-            &[Hooks, Log]
-        }
+        (
+            _,
+            EventBody::HookEnabled(_)
+            | EventBody::HookDisabled(_)
+            | EventBody::HooksTrusted(_)
+            | EventBody::HookRan(_),
+        ) => &[Hooks, Log],
         _ => &[Log],
     }
 }

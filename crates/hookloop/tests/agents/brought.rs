@@ -1,4 +1,4 @@
-//! What a repository brings for agents counts when its user has agreed to it, and not before.
+//! Files of a repository that configure agents have no effect before its user has trusted them.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::agents::stage::{AgentProject, UNPROVEN, Who};
 
-/// A repository that wants Claude Code to start things.
+/// Returns a repository whose files make Claude Code start commands.
 fn booby_trapped() -> AgentProject {
     let turns = (0..4).map(|_| Turn::say("Hello.\n<promise>COMPLETE</promise>"));
     let stage = AgentProject::new(Who::Claude, turns);
@@ -40,7 +40,7 @@ fn hooks_and_servers_of_a_repository_are_left_aside_until_they_are_agreed_to() {
     let stage = booby_trapped();
     let ran = stage.run(&["Say hello"]);
     assert_eq!((ran.code, has_run(&stage)), (UNPROVEN, (false, false)), "{ran:#?}");
-    // What is only text for the agent is there.
+    // A file that is only text for the agent has an effect.
     assert!(stage.model.requests()[0].text().contains("xylophone"));
 
     let agents = stage.hookloop(&["agents", "list"]);
@@ -52,7 +52,7 @@ fn hooks_and_servers_of_a_repository_are_left_aside_until_they_are_agreed_to() {
     let ran = stage.run(&["Say hello"]);
     assert_eq!((ran.code, has_run(&stage)), (UNPROVEN, (true, true)), "{ran:#?}");
 
-    // Agreed to is what it was.
+    // The trust covers the earlier content only.
     forget(&stage);
     let settings = fs::read_to_string(stage.path(".claude/settings.json")).unwrap();
     fs::write(stage.path(".claude/settings.json"), format!("{settings} ")).unwrap();
@@ -60,7 +60,7 @@ fn hooks_and_servers_of_a_repository_are_left_aside_until_they_are_agreed_to() {
     assert_eq!((ran.code, has_run(&stage)), (UNPROVEN, (false, false)), "{ran:#?}");
 }
 
-/// Not even one that may do everything.
+/// This holds even for an agent with full permissions.
 #[test]
 fn an_agent_does_not_write_its_own_hooks() {
     let stage = AgentProject::new(Who::Claude, []);
@@ -80,7 +80,7 @@ fn an_agent_does_not_write_its_own_hooks() {
     assert!(!ran_file.exists());
 }
 
-/// A refusal before anything was started: what it says, and its exit code.
+/// Returns the exit code and the message of a refusal before anything was started.
 fn refused(stage: &AgentProject, args: &[&str]) -> (i32, String) {
     let SessionOutput { code, events, stderr } = stage.hookloop(args);
     assert_eq!(events.len(), 0);
@@ -112,7 +112,7 @@ fn what_an_agent_can_not_be_kept_from_keeps_it_from_being_started() {
 fn an_agent_that_a_repository_defines_is_not_started_before_it_is_agreed_to() {
     let config = "version: 1
 agents:
-  theirs: {kind: command, command: 'touch started; echo \"<promise>COMPLETE</promise>\"'}
+  theirs: {type: command, command: 'touch started; echo \"<promise>COMPLETE</promise>\"'}
 loop: {agent: theirs}
 ";
     let stage = AgentProject::with(config, Who::Claude, []);
@@ -136,8 +136,8 @@ fn a_repository_chooses_a_model_but_lets_nobody_do_everything() {
     for (text, part) in [
         ("agents: {claude: {permissions: full}}", "a repository lets no agent do everything"),
         ("loop: {agent: 'command:rm -rf x'}", "define it under `agents`"),
-        ("agents: {mine: {}}", "`kind` is one of"),
-        ("agents: {mine: {kind: acp}}", "needs a `command`"),
+        ("agents: {mine: {}}", "`type` is one of"),
+        ("agents: {mine: {type: acp}}", "needs a `command`"),
     ] {
         fs::write(stage.path("hookloop.yaml"), format!("version: 1\n{text}\n")).unwrap();
         let (code, said) = refused(&stage, &["run", "Work", "--agent", "claude"]);
@@ -160,12 +160,12 @@ fn an_agent_that_is_not_there_is_missed_before_anything_begins() {
     assert!(code == 2 && said.contains("there is no agent `cluade`"), "{code} {said}");
 }
 
-/// Agreed to is the script that an agent of the repository is, and where its arguments begin and end.
+/// The trust covers the script of a repository's agent, and each of its arguments separately.
 #[test]
 fn an_agent_of_a_repository_is_agreed_to_by_content() {
     let config = |args: &str| {
         format!(
-            "version: 1\nagents:\n  theirs: {{kind: command, command: [./agent.sh], args: {args}}}\n"
+            "version: 1\nagents:\n  theirs: {{type: command, command: [./agent.sh], args: {args}}}\n"
         )
     };
     let stage = AgentProject::with(&config("['a b']"), Who::Claude, []);
@@ -207,17 +207,17 @@ fn what_can_not_be_read_to_its_end_is_not_read() {
     }
 }
 
-/// Who may do everything by the user's configuration is named by the user; who follows may do no more than who
-/// was named.
+/// Only the user can choose an agent with full permissions; a fallback agent has no more
+/// permissions than the chosen one.
 #[test]
 fn a_repository_gets_no_more_than_the_user_gave() {
     let config = "version: 1\nloop: {agent: mine, fallback: mine2, fallback_after: 1}\n";
     let stage = AgentProject::with(config, Who::Claude, [Turn::refuse(500, "a bad day")]);
     stage.configure(
-        "version: 1\nagents:\n  mine: {kind: claude, permissions: full}\n  mine2: {kind: codex, permissions: full}\n",
+        "version: 1\nagents:\n  mine: {type: claude, permissions: full}\n  mine2: {type: codex, permissions: full}\n",
     );
     let (code, said) = refused(&stage, &["run", "Work"]);
-    assert!(code == 3 && said.contains("may do everything"), "{code} {said}");
+    assert!(code == 3 && said.contains("has full permissions"), "{code} {said}");
 
     stage.model.extend([
         Turn::call("I write.", Who::Codex.write(&stage.path("a.txt"), "hello\n")),

@@ -1,4 +1,4 @@
-//! What every agent has to do, whoever made it.
+//! The contract that every agent has to fulfil, regardless of its vendor.
 
 use std::fs;
 use std::process::Child;
@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::agents::stage::{AgentProject, UNPROVEN, Who};
 
-/// A tool that has no end and does not want one.
+/// A tool that does not end and ignores signals.
 const STUBBORN: &str = "trap '' TERM INT HUP; touch begun; tail -f /dev/null";
 
 fn text<'v>(value: &'v Value, key: &str) -> &'v str {
@@ -27,13 +27,13 @@ fn signal(child: &Child, signal: Signal) {
 }
 
 fn script(who: Who, turns: impl Fn(&AgentProject) -> Vec<Turn>) -> AgentProject {
-    // The script names files of a stage that is not there yet.
+    // The turns name files of a project, so the project is created first.
     let stage = AgentProject::new(who, []);
     stage.model.extend(turns(&stage));
     stage
 }
 
-/// A turn that writes a file with the agent's own tool, and what it used.
+/// The agent writes a file with its own tool, and its usage is recorded.
 fn writes_a_file(who: Who) {
     let stage = script(who, |stage| {
         vec![
@@ -53,12 +53,12 @@ fn writes_a_file(who: Who) {
     stage.assert_nobody_left();
 }
 
-/// What so many requests used, where the agent says.
+/// Checks the usage of this many requests, if the agent reports it.
 fn assert_usage(who: Who, turn: &Value, requests: u64) {
     if tells_usage(who) {
         let usage = &turn["usage"];
-        assert_eq!(usage["inputTokens"], requests * INPUT_TOKENS, "{turn}");
-        assert_eq!(usage["outputTokens"], requests * OUTPUT_TOKENS, "{turn}");
+        assert_eq!(usage["input_tokens"], requests * INPUT_TOKENS, "{turn}");
+        assert_eq!(usage["output_tokens"], requests * OUTPUT_TOKENS, "{turn}");
     }
 }
 
@@ -66,8 +66,8 @@ fn tells_usage(who: Who) -> bool {
     matches!(who, Who::Claude | Who::Codex)
 }
 
-/// The second iteration goes on in the conversation of the first, whose process is gone. What it used is
-/// counted once.
+/// The second iteration continues the conversation of the first, whose process has ended. Its usage
+/// is counted once.
 fn goes_on_after_its_process_is_gone(who: Who) {
     let stage = script(who, |_| {
         vec![
@@ -84,13 +84,13 @@ fn goes_on_after_its_process_is_gone(who: Who) {
     assert!(!requests[0].text().contains("xylophone"));
     let second = requests[1].text();
     assert!(second.contains("Ending your turn (iteration 1 "), "{second}");
-    // Qwen Code forgets its own last word, and no other.
+    // Qwen Code forgets its own last message, and no other.
     assert!(second.contains("xylophone") || who == Who::Qwen, "{second}");
     assert_usage(who, turns[0], 1);
     assert_usage(who, turns[1], 1);
 }
 
-/// A fresh conversation knows nothing of the last one.
+/// A fresh conversation contains nothing of the last one.
 fn begins_anew(who: Who) {
     let stage = script(who, |_| {
         vec![
@@ -115,15 +115,15 @@ fn takes_a_long_prompt(who: Who) {
     assert_eq!(ran.code, UNPROVEN, "{ran:#?}");
     let asked = stage.model.requests()[0].text();
     let whole = serde_json::to_string(long.trim()).unwrap();
-    assert!(asked.contains(whole.trim_matches('"')), "{} bytes were asked", asked.len());
+    assert!(asked.contains(whole.trim_matches('"')), "{} bytes were sent", asked.len());
 }
 
-/// Uses a tool that does not want to end. Some agents ask again while it runs.
+/// Returns turns that use a tool which does not end. Some agents send another request meanwhile.
 fn waiting(stage: &AgentProject) -> Vec<Turn> {
     vec![Turn::call("I wait.", stage.who.run(STUBBORN)), Turn::Silence]
 }
 
-/// A session that is cancelled while a tool runs that does not want to end.
+/// A session is cancelled while a tool runs that does not end.
 fn is_cancelled_with_all_that_it_started(who: Who) {
     let stage = script(who, waiting);
     let child = stage.start(&["Wait", "--permissions", "full"]);
@@ -134,31 +134,32 @@ fn is_cancelled_with_all_that_it_started(who: Who) {
     stage.assert_nobody_left();
 }
 
-/// A turn whose time is over while such a tool runs.
+/// A turn reaches its time limit while such a tool runs.
 fn ends_at_its_deadline(who: Who) {
     let stage = script(who, waiting);
     let limit = who.turn_limit();
-    let ran = stage.run(&["Wait", "--permissions", "full", "--max-turn", limit]);
+    let ran = stage.run(&["Wait", "--permissions", "full", "--turn-timeout", limit]);
     assert!(stage.path("begun").exists(), "{ran:#?}");
     assert!(failure(&ran).contains("did not end within"), "{ran:#?}");
     stage.assert_nobody_left();
 }
 
-/// A model that never answers.
+/// The model never answers.
 fn does_not_wait_for_ever(who: Who) {
     let stage = script(who, |_| vec![Turn::Silence]);
     let limit = who.turn_limit();
-    let child = stage.start(&["Wait", "--max-turn", limit]);
+    let child = stage.start(&["Wait", "--turn-timeout", limit]);
     stage.eventually("the model is asked", || !stage.model.requests().is_empty());
     let ran = stage.end(child);
     assert!(failure(&ran).contains("did not end within"), "{ran:#?}");
     stage.assert_nobody_left();
 }
 
-/// Somebody ends the agent in the middle of its turn. Some end with 0 then, which is no proof.
+/// The agent is terminated in the middle of its turn. Some agents exit with 0 then, which is no
+/// proof.
 fn is_interrupted(who: Who) {
     let stage = script(who, |_| vec![Turn::Silence]);
-    let child = stage.start(&["Wait", "--max-turn", "60s"]);
+    let child = stage.start(&["Wait", "--turn-timeout", "60s"]);
     stage.eventually("the model is asked", || !stage.model.requests().is_empty());
     let own = child.id().to_string();
     for process in stage.processes() {
@@ -173,21 +174,21 @@ fn is_interrupted(who: Who) {
     stage.assert_nobody_left();
 }
 
-/// The provider does not know the user, and the provider has a bad day.
+/// The provider rejects the key, or reports an internal error.
 fn tells_of_errors(who: Who) {
     for (status, words, code) in [(401, "Incorrect API key provided", 3), (500, "a bad day", 4)] {
         let refusals = (0..50).map(|_| Turn::refuse(status, words));
         let stage = AgentProject::new(who, refusals);
-        let ran = stage.run(&["Write a.txt", "--max-turn", "40s"]);
+        let ran = stage.run(&["Write a.txt", "--turn-timeout", "40s"]);
         assert_eq!(ran.code, code, "{ran:#?}");
-        // Some try again until their time is over.
+        // Some agents retry until their time limit.
         let tries_again = matches!(who, Who::Opencode | Who::Qwen);
         assert!(tries_again || !failure(&ran).contains("did not end within"), "{ran:#?}");
         stage.assert_nobody_left();
     }
 }
 
-/// Who is told to wait waits, and nothing is used up by that.
+/// After a rate limit the session waits, and the wait does not count towards a limit.
 fn waits_when_it_is_told_to(who: Who) {
     let stage = AgentProject::new(
         who,
@@ -198,7 +199,7 @@ fn waits_when_it_is_told_to(who: Who) {
     );
     let ran = stage.run(&["Say it", "--stop-when", "promise", "--max-iterations", "1"]);
     let results: Vec<&str> = ran.turns().iter().map(|turn| text(turn, "result")).collect();
-    // Some wait by themselves.
+    // Some agents wait by themselves.
     let expected = match who {
         Who::Opencode | Who::Qwen => vec!["finished"],
         _ => vec!["rate_limited", "finished"],
@@ -206,7 +207,7 @@ fn waits_when_it_is_told_to(who: Who) {
     assert_eq!((ran.code, results), (UNPROVEN, expected), "{ran:#?}");
 }
 
-/// An agent that may only read is kept from writing, and the record says so.
+/// An agent that may only read can't write, and the record reports the refusal.
 fn is_refused(who: Who) {
     let stage =
         script(who, |stage| vec![stage.writes("a.txt", "hello\n"), Turn::say("I may not.")]);
@@ -217,7 +218,7 @@ fn is_refused(who: Who) {
     stage.assert_nobody_left();
 }
 
-/// Exit code 0 without a final word is not success: the real agent, and only the beginning of what it says.
+/// Exit code 0 without a final message is not success: the real agent, with its output truncated.
 fn has_to_say_that_it_is_done(who: Who) {
     let stage = script(who, |_| vec![Turn::say("All is well.\n<promise>COMPLETE</promise>")]);
     let (kind, program) = match who {
@@ -227,12 +228,12 @@ fn has_to_say_that_it_is_done(who: Who) {
         _ => (who.name(), who.name()),
     };
     let config = format!(
-        "version: 1\nagents:\n  hasty: {{kind: {kind}, command: ['/bin/sh', '-c', '{program} \"$@\" | head -n 1', sh]}}\n"
+        "version: 1\nagents:\n  hasty: {{type: {kind}, command: ['/bin/sh', '-c', '{program} \"$@\" | head -n 1', sh]}}\n"
     );
     stage.configure(&config);
     let args = ["run", "Say it", "--agent", "hasty", "--stop-when", "turn", "--max-errors", "1"];
     // Some agents do not notice that their output is closed, and end at this limit.
-    let ran = stage.hookloop(&[&args[..], &["--max-turn", "30s"]].concat());
+    let ran = stage.hookloop(&[&args[..], &["--turn-timeout", "30s"]].concat());
     assert_eq!(ran.code, 4, "{ran:#?}");
     assert!(!failure(&ran).is_empty());
     stage.assert_nobody_left();

@@ -1,4 +1,5 @@
-//! Delivery with real agents: a real conflict, resolved by the agent's own tools, from a task to the base.
+//! Delivery with real agents: an agent resolves a real conflict with its own tools, and it is
+//! merged.
 
 use std::fs;
 
@@ -7,7 +8,7 @@ use hookloop_testkit::{git_output, run_git};
 
 use crate::agents::stage::{AgentProject, Who};
 
-/// The base moves while the task is being worked on; what was resolved is merged at once.
+/// The base moves while the agent works on the task; the resolved work is merged at once.
 const CONFIG: &str = "version: 1
 delivery: {}
 hooks:
@@ -22,14 +23,14 @@ hooks:
 
 fn stage(who: Who) -> AgentProject {
     let stage = AgentProject::with(CONFIG, who, []);
-    stage.configure("version: 1\nagents:\n  claude: {allow: [Bash]}\n");
+    stage.configure("version: 1\nagents:\n  claude: {allowed_tools: [Bash]}\n");
     let (project, root) = (stage.project.root(), stage.directory());
     fs::write(project.join("poem.txt"), "one\ntwo\nthree\n").unwrap();
     for (name, value) in [("user.name", "t"), ("user.email", "t@example.invalid")] {
         run_git(&project, &["config", name, value]);
     }
     let remote = root.join("remote.git").display().to_string();
-    // Once: somebody else changes the same line.
+    // Once, another user changes the same line.
     let script = format!(
         "test ! -d $HOME/somebody || exit 0\ngit clone -q {remote} $HOME/somebody\ncd $HOME/somebody\n\
          printf 'one\\ntheirs\\nthree\\n' > poem.txt\ngit -c user.name=s -c user.email=s@example.invalid commit -qam theirs\n\
@@ -63,12 +64,12 @@ fn resolves_a_conflict(who: Who) {
     let ran = stage.hookloop(&["run", "--tasks", "--agent", who.name(), "--max-errors", "1"]);
     assert_eq!(ran.code, 0, "{ran:#?}");
     let verdicts: Vec<_> = ran
-        .all("submit_judged")
+        .all("submission_evaluated")
         .iter()
         .map(|one| one["verdict"].as_str().unwrap().to_owned())
         .collect();
     assert_eq!((verdicts[0].as_str(), verdicts.last().unwrap().as_str()), ("block", "pass"));
-    // It was told both sides, in the conversation that it worked in.
+    // The agent got both sides of the conflict, in the same conversation.
     let asked = stage.model.requests();
     let told = asked[2].text();
     for part in ["poem.txt", "mine", "theirs", "<<<<<<<"] {

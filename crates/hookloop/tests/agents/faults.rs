@@ -1,6 +1,7 @@
-//! What a user reads when an agent can't work: no key, a wrong key, too old, missing, rate-limited, crashed.
+//! Messages for users when an agent fails: no key, wrong key, too old, missing, rate-limited,
+//! crashed.
 //!
-//! Each message names the cause and the next step, and no fault that a further turn would meet again is retried.
+//! Each message names the cause and the next step. A fault that would occur again is not retried.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -13,12 +14,12 @@ use rustix::process::{Pid, Signal, kill_process};
 use crate::agents::stage::{AgentProject, UNPROVEN, Who, installed};
 
 const NEEDS_HUMAN: i32 = 3;
-/// What OpenAI says to a request without a key, and to one with a wrong key.
+/// The errors of OpenAI for a request without a key, and for one with a wrong key.
 const NO_KEY: &str = "You didn't provide an API key.";
 const WRONG_KEY: &str = "Incorrect API key provided: key-of-nobody.";
 const KEYS: [&str; 3] = ["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY"];
 
-/// The output of a session as people read it, and its exit code.
+/// The text output of a session, and its exit code.
 struct Transcript {
     code: i32,
     text: String,
@@ -45,13 +46,13 @@ impl Transcript {
     }
 }
 
-/// `hookloop run` for people.
+/// Returns `hookloop run` with text output.
 fn lines(stage: &AgentProject, args: &[&str]) -> Command {
     let all = ["run", "Write a.txt", "--agent", stage.who.name(), "--no-changes-ok"];
     plain(stage, &[&all[..], &["--stop-when", "turn"], args].concat())
 }
 
-/// A command without `--json`, in the environment of the stage.
+/// Returns a command without `--json`, in the environment of the project.
 fn plain(stage: &AgentProject, args: &[&str]) -> Command {
     let mut command = stage.project.hookloop(args);
     command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
@@ -62,7 +63,7 @@ fn refusals(status: u16, words: &str) -> Vec<Turn> {
     (0..20).map(|_| Turn::refuse(status, words)).collect()
 }
 
-/// How the user of an agent logs in.
+/// Returns the command with which the user of an agent logs in.
 fn login(who: Who) -> &'static str {
     match who {
         Who::Claude => "claude auth login",
@@ -92,7 +93,7 @@ fn has_no_key(who: Who) {
     }
     let transcript = Transcript::of(command);
     match who {
-        // Their own word is asked for before the first turn.
+        // These agents are asked for their login state before the first turn.
         Who::Claude | Who::Codex => {
             let cause = format!("{} is not logged in", who.name());
             transcript.assert(who, 1, &[&cause, login(who)]);
@@ -100,7 +101,7 @@ fn has_no_key(who: Who) {
             assert!(stage.model.requests().is_empty(), "the model was asked");
         }
         _ => {
-            let doubt = format!("nothing shows that {} is logged in", who.name());
+            let doubt = format!("the login of {} could not be checked", who.name());
             let parts = [doubt.as_str(), "is not logged in, or its key is rejected", login(who)];
             transcript.assert(who, NEEDS_HUMAN, &parts);
             assert_eq!(transcript.turns(), 1, "{}", transcript.text);
@@ -113,8 +114,8 @@ fn has_a_wrong_key(who: Who) {
     let transcript = Transcript::of(lines(&stage, &[]));
     let parts = ["is not logged in, or its key is rejected", "Incorrect API key", login(who)];
     transcript.assert(who, NEEDS_HUMAN, &parts);
-    assert_eq!(transcript.turns(), 1, "it is not tried again");
-    // Whoever looks later reads the same.
+    assert_eq!(transcript.turns(), 1, "the turn is not retried");
+    // Later commands show the same message.
     let sessions = Transcript::of(plain(&stage, &["sessions", "list"]));
     let id = sessions.text.split_whitespace().find(|word| word.len() == 12).unwrap().to_owned();
     for command in [&["why", &id][..], &["sessions", "show", &id], &["inbox", "show", &id]] {
@@ -124,7 +125,7 @@ fn has_a_wrong_key(who: Who) {
     }
 }
 
-/// A program in a directory of its own, to be found first.
+/// Writes a program to a directory that is searched first.
 fn program(stage: &AgentProject, name: &str, text: &str) -> PathBuf {
     let bin = stage.directory().join("bin");
     fs::create_dir_all(&bin).unwrap();
@@ -155,10 +156,10 @@ fn is_too_old(who: Who) {
     let cause = format!("is too old: hookloop needs {needed} or newer");
     let step = format!("npm install -g {}", package(who));
     transcript.assert(who, 1, &[&cause, &step]);
-    assert!(!stage.path("started").exists(), "it was started");
+    assert!(!stage.path("started").exists(), "the agent was started");
     let doctor = Transcript::of(with_path(plain(&stage, &["doctor"]), &bin));
     assert!(doctor.text.contains(&cause) && doctor.text.contains(&step), "{}", doctor.text);
-    // An upgrade counts at once: what was too old is asked again.
+    // An upgrade is noticed at once: the version is checked again.
     program(&stage, who.name(), &script.replace(old, "99.0.0"));
     let transcript = Transcript::of(with_path(lines(&stage, &["--max-errors", "1"]), &bin));
     assert!(stage.path("started").exists(), "{}", transcript.text);
@@ -176,13 +177,14 @@ fn is_rate_limited(who: Who) {
     let wait = Turn::refuse(429, "Rate limit reached. Please try again in 1s.");
     let stage = AgentProject::new(who, [wait, Turn::say("Done.")]);
     if who == Who::Codex {
-        // It passes on the status alone, so the session waits for a minute: longer than it may run here.
+        // Codex passes on the status alone, so the session waits for a minute: longer than it may
+        // run here.
         let transcript = Transcript::of(lines(&stage, &["--max-duration", "4s"]));
-        let parts = ["rate limit", "does not say until when", "429 Too Many Requests"];
+        let parts = ["rate limit", "gives no end", "429 Too Many Requests"];
         return transcript.assert(who, 4, &parts);
     }
     let transcript = Transcript::of(lines(&stage, &["--max-iterations", "1"]));
-    // opencode waits by itself, and says nothing of it.
+    // opencode waits by itself, and reports nothing.
     let parts: &[&str] = match who {
         Who::Opencode => &["complete after 1 iteration"],
         _ => &["rate limit, the next turn begins after", "complete after 1 iteration"],
@@ -256,7 +258,8 @@ faults! { codex, Who::Codex }
 faults! { opencode, Who::Opencode }
 faults! { gemini, Who::Gemini }
 
-/// An agent that rejects its command line ends the session at its first turn, and says which option.
+/// An agent that rejects its command line ends the session at its first turn; the error names the
+/// option.
 #[test]
 fn a_rejected_command_line_is_not_retried() {
     let stage = AgentProject::new(Who::Codex, []);
@@ -268,7 +271,7 @@ fn a_rejected_command_line_is_not_retried() {
     assert_eq!(transcript.turns(), 1, "{}", transcript.text);
 }
 
-/// The next agent takes over at once from one whose key is rejected.
+/// The fallback agent takes over at once from one whose key is rejected.
 #[test]
 fn a_rejected_key_hands_the_work_to_the_next_agent() {
     let config = "version: 1\nloop: {agent: claude, fallback: codex, fallback_after: 3}\n";
@@ -280,7 +283,7 @@ fn a_rejected_key_hands_the_work_to_the_next_agent() {
     assert_eq!(ran.turns()[0]["fault"]["cause"], "login", "{ran:#?}");
 }
 
-/// Codex reports tokens and no cost: the cost is unknown, not nothing, and turns are bounded instead.
+/// Codex reports tokens and no cost: the cost is unknown, not zero, and turns are limited instead.
 #[test]
 fn unknown_cost_is_shown_as_unknown_and_bounded() {
     let stage = AgentProject::new(Who::Codex, (0..4).map(|_| Turn::say("More to do.")));
@@ -288,7 +291,7 @@ fn unknown_cost_is_shown_as_unknown_and_bounded() {
     let run = ["run", "Go on", "--agent", "codex", "--no-changes-ok"];
     let transcript = Transcript::of(plain(&stage, &[&run[..], &args].concat()));
     let parts = [
-        "codex reports no cost, so the limit of $1.00 can't bound it",
+        "codex reports no cost, so the limit of $1.00 can't apply",
         "110 tokens, cost unknown",
         "stopped at its limit of cost after 2 iterations",
         "the cost of 2 turns is unknown",
@@ -302,7 +305,8 @@ fn unknown_cost_is_shown_as_unknown_and_bounded() {
     assert!(sessions[0]["cost_micros"].is_null(), "{sessions}");
 }
 
-/// A price in the user's file turns the tokens of an agent into cost, which its limit then bounds.
+/// A price in the user's file turns the tokens of an agent into cost, which the cost limit then
+/// bounds.
 #[test]
 fn a_price_makes_tokens_cost() {
     let stage = AgentProject::new(Who::Codex, (0..4).map(|_| Turn::say("More to do.")));
@@ -312,11 +316,11 @@ fn a_price_makes_tokens_cost() {
     let ran = stage.hookloop(&[&["run", "Go on", "--agent", "codex"][..], &args].concat());
     assert_eq!(ran.all("session_ended")[0]["limit"], "cost", "{ran:#?}");
     let costs: Vec<_> =
-        ran.turns().iter().map(|turn| turn["usage"]["costMicros"].clone()).collect();
+        ran.turns().iter().map(|turn| turn["usage"]["cost_micros"].clone()).collect();
     assert_eq!(costs, [200_000, 200_000], "{ran:#?}");
 }
 
-/// opencode reports the last request of a turn: all of them count.
+/// opencode reports the last request of a turn; hookloop counts all of them.
 #[test]
 fn all_requests_of_an_opencode_turn_count() {
     let stage = AgentProject::new(Who::Opencode, []);
@@ -328,7 +332,7 @@ fn all_requests_of_an_opencode_turn_count() {
     let ran = stage.run(&["Write two files"]);
     let usage = &ran.turn()["usage"];
     assert_eq!(
-        (&usage["inputTokens"], &usage["outputTokens"]),
+        (&usage["input_tokens"], &usage["output_tokens"]),
         (&300.into(), &30.into()),
         "{ran:#?}"
     );

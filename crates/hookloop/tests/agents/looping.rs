@@ -1,4 +1,5 @@
-//! The loop with real agents: a gate that fails, what the agent is told of it, and the end.
+//! The loop with real agents: a gate that fails, its feedback to the agent, and the end of the
+//! session.
 
 use std::fs;
 
@@ -8,12 +9,12 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::agents::stage::{AgentProject, GATED, UNPROVEN, Who};
 
-/// What is left when a session has ended.
+/// A hook that leaves a file when the session has ended.
 const LAST: &str = "  session_end:
     - {name: last, command: 'touch ended', timeout: 10s}
 ";
 
-/// The agent is wrong at first, and then right.
+/// Returns turns in which the agent is wrong at first, and then right.
 fn turns(stage: &AgentProject) -> Vec<Turn> {
     let done = "Done.\n<promise>COMPLETE</promise>";
     let (wrong, right) = ("echo 41 > answer.txt", "echo 42 > answer.txt");
@@ -27,22 +28,22 @@ fn turns(stage: &AgentProject) -> Vec<Turn> {
 
 fn stage(who: Who, config: &str) -> AgentProject {
     let stage = AgentProject::with(config, who, []);
-    // Claude runs no command that nobody allowed.
-    stage.configure("version: 1\nagents:\n  claude: {allow: [Bash]}\n");
+    // Claude runs no command that is not allowed.
+    stage.configure("version: 1\nagents:\n  claude: {allowed_tools: [Bash]}\n");
     stage
 }
 
 fn assert_proven(stage: &AgentProject, ran: &SessionOutput) {
     assert_eq!(ran.code, 0, "{ran:#?}");
     let verdicts: Vec<_> =
-        ran.all("gates_judged").iter().map(|one| one["verdict"].clone()).collect();
+        ran.all("gates_evaluated").iter().map(|one| one["verdict"].clone()).collect();
     assert_eq!(verdicts, ["block", "pass"], "{ran:#?}");
-    let receipts = ran.all("receipt_made");
+    let receipts = ran.all("receipt_recorded");
     let last = receipts.last().unwrap();
     assert_eq!((&last["gate"], &last["status"]), (&"answer".into(), &"passed".into()));
     assert!(last["tree"].is_string());
     let asked = stage.model.requests();
-    // The command of the gate, which is in every prompt, has the same words.
+    // Every prompt contains the command of the gate, which has the same words.
     let result = "1 of 1 gate failed: answer";
     assert!(!asked[0].text().contains(result));
     assert!(asked[2].text().contains(result), "{}", asked[2].text());
@@ -58,7 +59,7 @@ fn fixes_what_the_gate_says(who: Who) {
     stage.model.extend(turns(&stage));
     let ran = stage.run(&["Make the answer 42", "--stop-when", "promise"]);
     assert_proven(&stage, &ran);
-    // The feedback is in the conversation that it is about.
+    // The feedback is in the conversation of the failed turn.
     let turns = ran.turns();
     assert_eq!(turns[0]["conversation"], turns[1]["conversation"], "{ran:#?}");
     assert!(stage.model.requests()[2].text().contains("I try."), "the history is missing");
@@ -77,8 +78,8 @@ fn gate_feedback_begins_a_new_conversation_if_the_user_wants_it() {
     assert!(!stage.model.requests()[2].text().contains("I try."));
 }
 
-/// The program is killed in the middle of a turn: nothing lives on, and whoever takes the session on comes
-/// to the same end.
+/// hookloop is killed in the middle of a turn: no process survives, and the resumed session has the
+/// same result.
 fn is_killed_and_taken_on(who: Who) {
     let stage = stage(who, &format!("{GATED}{LAST}"));
     stage
@@ -103,6 +104,61 @@ fn is_killed_and_taken_on(who: Who) {
     stage.assert_nobody_left();
 }
 
+/// Returns a text as it stands inside a JSON string.
+fn escaped(text: &str) -> String {
+    serde_json::Value::from(text).to_string().trim_matches('"').to_owned()
+}
+
+/// Checks that the agent's requests have the user's answer and the gate in their sections.
+fn prompt_has_answer_and_gate_in_their_sections(who: Who) {
+    let stage = stage(who, GATED);
+    stage.hookloop(&["task", "add", "Write the answer", "--id", "t1"]);
+    stage.hookloop(&["task", "block", "t1", "--reason", "Which encoding?"]);
+    let answered = stage.hookloop(&["inbox", "answer", "t1", "They are latin-1."]);
+    assert_eq!(answered.code, 0, "{answered:#?}");
+    let done = "Done.\n<promise>COMPLETE</promise>";
+    let right = who.write(&stage.path("answer.txt"), "42\n");
+    stage.model.extend([Turn::say(done), Turn::call("I fix it.", right), Turn::say(done)]);
+    let ran = stage.run(&["--tasks"]);
+    assert_eq!(ran.code, 0, "{ran:#?}");
+    let requests = stage.model.requests();
+    let first = requests[0].text();
+    let gate = "- answer: `grep -qx 42 answer.txt";
+    let section = |text: &str, heading: &str| {
+        let heading = escaped(&format!("# {heading}"));
+        let (_, rest) = text.split_once(&heading).unwrap_or_else(|| panic!("{heading}: {text}"));
+        rest.split(&escaped("\n\n# ")).next().unwrap_or_default().to_owned()
+    };
+    let checks = section(&first, "How completion is checked");
+    assert!(checks.contains(&escaped(gate)), "{checks}");
+    let user = section(&first, "From the user (");
+    let answer = "Question: \"Which encoding?\"\nAnswer: They are latin-1.";
+    assert!(user.contains(&escaped(answer)), "{user}");
+    let second = requests[1].text();
+    let attempt = section(&second, "Your previous attempt (iteration 1)");
+    assert!(attempt.contains("You reported COMPLETE. 1 of 1 gate failed: answer."), "{attempt}");
+    let (instruction, data) = attempt.split_once("<check_output ").unwrap();
+    assert!(!instruction.contains("the answer is wrong"), "{instruction}");
+    let command = escaped("gate=\"answer\" command=\"grep -qx 42 answer.txt");
+    assert!(data.contains(&command) && data.contains("the answer is wrong"), "{data}");
+    stage.assert_nobody_left();
+}
+
+#[test]
+fn claude_gets_answer_and_gate_in_their_sections() {
+    prompt_has_answer_and_gate_in_their_sections(Who::Claude);
+}
+
+#[test]
+fn codex_gets_answer_and_gate_in_their_sections() {
+    prompt_has_answer_and_gate_in_their_sections(Who::Codex);
+}
+
+#[test]
+fn gemini_gets_answer_and_gate_in_their_sections() {
+    prompt_has_answer_and_gate_in_their_sections(Who::Gemini);
+}
+
 #[test]
 fn claude_fixes_what_the_gate_says() {
     fixes_what_the_gate_says(Who::Claude);
@@ -123,7 +179,7 @@ fn codex_is_killed_and_taken_on() {
     is_killed_and_taken_on(Who::Codex);
 }
 
-/// An agent that only fails is given up for the next one, which is told what there is to do.
+/// An agent that only fails is replaced by the fallback agent, whose prompt contains the task.
 #[test]
 fn another_agent_takes_over() {
     let config = "version: 1\nloop: {agent: claude, fallback: codex, fallback_after: 2}\n";
@@ -141,10 +197,11 @@ fn another_agent_takes_over() {
     assert_eq!((ran.code, turns.as_slice()), (UNPROVEN, &expected[..]), "{ran:#?}");
 }
 
-/// What a turn cost that was cancelled, nobody knows: all that was set aside for it counts.
+/// The cost of a cancelled turn is unknown: its whole reservation counts.
 #[test]
 fn what_a_cancelled_turn_may_have_cost_is_not_spent_again() {
-    let config = "version: 1\nlimits: {purse: {cost: 5, per: ever}, turn_cost: 0.5}\n";
+    let config =
+        "version: 1\nlimits: {budget: {cost: 5, period: total}, reserve_per_turn: {cost: 0.5}}\n";
     let stage = stage(Who::Claude, config);
     stage.model.extend([
         Turn::call("I wait.", Who::Claude.run("echo > begun; tail -f /dev/null")),
@@ -155,15 +212,16 @@ fn what_a_cancelled_turn_may_have_cost_is_not_spent_again() {
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
     assert_eq!(stage.end(child).code, 130);
     let usage = stage.hookloop(&["usage"]).events[0].clone();
-    let purse = &usage["purse"]["limits"][0];
-    assert_eq!(purse["lost"]["cost_micros"], 500_000, "{usage}");
-    assert_eq!(usage["purse"]["reserved"]["cost_micros"], 0, "{usage}");
+    let budget = &usage["budget"]["limits"][0];
+    assert_eq!(budget["written_off"]["cost_micros"], 500_000, "{usage}");
+    assert_eq!(usage["budget"]["reserved"]["cost_micros"], 0, "{usage}");
 }
 
-/// A turn that cost what was set aside for it is no error: the next one has its own.
+/// A turn that costs its whole reservation is no error: the next turn has its own.
 #[test]
 fn a_turn_that_used_what_it_had_is_gone_on_with() {
-    let config = "version: 1\nlimits: {purse: {cost: 5, per: ever}, turn_cost: 0.002}\n";
+    let config =
+        "version: 1\nlimits: {budget: {cost: 5, period: total}, reserve_per_turn: {cost: 0.002}}\n";
     let stage = stage(Who::Claude, config);
     let again = || Turn::call("Once more.", Who::Claude.run("echo more >> more"));
     stage.model.extend((0..4).map(|_| again()));
@@ -176,13 +234,13 @@ fn a_turn_that_used_what_it_had_is_gone_on_with() {
     assert!(last == "finished" && before.iter().all(|one| one == "cancelled"), "{ran:#?}");
 }
 
-/// An agent that goes on and on in one turn is stopped by what the session may cost, not only after it.
+/// An agent that never ends its turn is stopped at the cost limit of the session, within that turn.
 #[test]
 fn a_turn_costs_no_more_than_the_session_has() {
     let stage = stage(Who::Claude, "version: 1\n");
     let again = || Turn::call("Once more.", Who::Claude.run("echo more"));
     stage.model.extend((0..50).map(|_| again()));
-    // A request costs 600 millionths.
+    // A request costs 600 millionths of a dollar.
     let ran = stage.run(&["Go on", "--max-cost", "0.002"]);
     assert_eq!(ran.code, 4, "{ran:#?}");
     assert_eq!(ran.all("session_ended")[0]["limit"], "cost", "{ran:#?}");

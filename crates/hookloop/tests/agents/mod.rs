@@ -1,7 +1,7 @@
-//! The real agents' command lines against a model that says what a test wants: one contract for all.
+//! The real agents' command lines against a scripted model: one contract for all.
 //!
-//! Nothing here is an imitation of an agent. They are looked for in `$HOOKLOOP_AGENTS/node_modules/.bin`
-//! (CONTRIBUTING.md says how they get there) and need no network but loopback.
+//! No agent is simulated here. The tests look for agents in `$HOOKLOOP_AGENTS/node_modules/.bin`
+//! (CONTRIBUTING.md explains how to install them), and need no network except loopback.
 
 mod brought;
 mod contract;

@@ -1,4 +1,4 @@
-//! Real agents that are started by themselves, with hookloop in their own hooks.
+//! Real agents that a user starts directly, with hookloop in the agents' own hooks.
 
 use std::fs;
 use std::process::Output;
@@ -7,7 +7,7 @@ use hookloop_testbed::model::Turn;
 
 use crate::agents::stage::{AgentProject, Who};
 
-/// What the installed hooks hold the agent to.
+/// A configuration whose gate the installed hooks enforce.
 const GATED: &str = "version: 1
 hooks:
   session_start:
@@ -18,24 +18,24 @@ hooks:
       timeout: 10s
 ";
 
-/// Nothing that an agent does lets it stop.
+/// A configuration whose gate never passes.
 const HOPELESS: &str = "version: 1
 hooks:
   stop:
     - {name: never, command: 'echo >> $HOME/judged; echo not today >&2; exit 2', timeout: 10s}
 ";
 
-/// As often a gate that never passes is asked: the first time, and the retries that are the default.
+/// How often a gate that never passes is run: the first time, and the default number of retries.
 const TIMES: usize = 6;
 
 impl AgentProject {
-    /// With hookloop in the agent's hooks, by the command that users type.
+    /// Returns a project with hookloop in the agent's hooks, by the command that users type.
     fn native(who: Who, config: &str, scope: &str) -> AgentProject {
         let stage = AgentProject::with(config, who, []);
         let done = stage.command(&["install", who.name(), scope, "--yes"]).output().unwrap();
         assert!(done.status.success(), "{done:?}");
         if who == Who::Codex {
-            // What its user would have said to the question whether the folder is trusted.
+            // The user's answer to the question whether the folder is trusted.
             let config = stage.directory().join("codex/config.toml");
             let text = fs::read_to_string(&config).unwrap();
             let root = stage.project.root().canonicalize().unwrap();
@@ -46,7 +46,7 @@ impl AgentProject {
         stage
     }
 
-    /// The agent as its user would start it.
+    /// Runs the agent with the command line of its user.
     fn agent(&self, prompt: &str) -> Output {
         let args: &[&str] = match self.who {
             Who::Claude => &[
@@ -89,7 +89,7 @@ fn all_said(output: &Output) -> String {
     of(&output.stdout) + &of(&output.stderr)
 }
 
-/// A gate blocks, the agent is told why, mends it, and may stop; the receipt is there.
+/// A gate blocks, the agent gets the reason, fixes the cause and may stop; a receipt is recorded.
 fn mends_what_the_gate_says(who: Who) {
     let stage = AgentProject::native(who, GATED, "--project");
     stage.model.extend([
@@ -103,13 +103,13 @@ fn mends_what_the_gate_says(who: Who) {
     assert!(!asked[0].text().contains("the answer is wrong"));
     assert!(asked[1].text().contains("the answer is wrong"), "{}", asked[1].text());
     assert_eq!(stage.times_judged(), 2);
-    let receipts = stage.logged("receipt_made");
+    let receipts = stage.logged("receipt_recorded");
     let last = &receipts.last().unwrap()["data"];
     assert_eq!((&last["gate"], &last["status"]), (&"answer".into(), &"passed".into()));
     stage.assert_nobody_left();
 }
 
-/// A gate never passes: hookloop's limit ends it, and the agent ends as if nothing was.
+/// A gate never passes: hookloop's limit ends the retries, and the agent ends normally.
 fn is_let_go_at_the_limit(who: Who) {
     let stage = AgentProject::native(who, HOPELESS, "--project");
     // Gemini ends a turn of equal answers by itself.
@@ -121,7 +121,7 @@ fn is_let_go_at_the_limit(who: Who) {
     assert!(format!("{sessions:?}").contains("needs_human"), "{sessions:?}");
 }
 
-/// What is pending, and the task that is being worked on, are in the first question to the model.
+/// The first request to the model contains pending output and the task in progress.
 fn is_told_what_is_pending(who: Who) {
     let stage = AgentProject::native(who, GATED, "--project");
     stage.hookloop(&["task", "add", "Find the answer to everything", "--id", "answer"]);
@@ -134,21 +134,21 @@ fn is_told_what_is_pending(who: Who) {
     assert!(first.contains("Find the answer to everything"), "{first}");
 }
 
-/// hookloop is broken: the agent may stop, and its user is told that nothing was checked.
+/// hookloop is broken: the agent may stop, and its user gets a message that no gate ran.
 fn says_what_is_broken(who: Who) {
     let stage = AgentProject::native(who, HOPELESS, "--project");
     fs::write(stage.path("hookloop.yaml"), "version: 1\nhooks: 1\n").unwrap();
     stage.model.extend([Turn::say("Done.")]);
     let output = stage.agent("Do it");
     assert_eq!(stage.model.requests().len(), 1);
-    // `codex exec` shows such words to nobody; that its hook did not fail is what it says.
+    // `codex exec` does not show the message; it reports only that its hook did not fail.
     let expected =
         if who == Who::Codex { "hook: Stop Completed" } else { "the stop gates did NOT run" };
     assert!(all_said(&output).contains(expected), "{}", all_said(&output));
     stage.assert_nobody_left();
 }
 
-/// `hookloop run` holds the gates: the agent's own hooks leave them to it.
+/// `hookloop run` runs the gates itself: the agent's own hooks do not run them.
 fn leaves_a_session_to_hookloop(who: Who) {
     let stage = AgentProject::native(who, GATED, "--user");
     stage.model.extend([
@@ -161,7 +161,7 @@ fn leaves_a_session_to_hookloop(who: Who) {
     assert_eq!(stage.logged("session_started").len(), 1);
 }
 
-/// It finds the skill.
+/// The agent finds the skill.
 fn knows_the_rules(who: Who) {
     let stage = AgentProject::native(who, "version: 1\n", "--project");
     stage.model.extend([Turn::say("Done.")]);

@@ -1,4 +1,4 @@
-//! A project, a model and an agent, with nothing of the user's own around them.
+//! A project, a model and an agent, isolated from the user's own configuration.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -13,13 +13,13 @@ use serde_json::{Value, json};
 
 use crate::support::project_with;
 
-/// No agent that is alone with a model takes longer, on a machine that has other things to do.
+/// No agent takes longer with a scripted model, even on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// The answer has to be 42.
 /// The exit code of complete work that no gate has proven.
 pub(crate) const UNPROVEN: i32 = 6;
 
+/// A configuration whose gate passes if the answer is 42.
 pub(crate) const GATED: &str = "version: 1
 hooks:
   stop:
@@ -37,7 +37,7 @@ pub(crate) enum Who {
     Gemini,
     CodexAcp,
     ClaudeAcp,
-    /// One that hookloop does not know: docs/agents.md adds it.
+    /// An agent that hookloop does not know: docs/agents.md adds it.
     Qwen,
 }
 
@@ -54,16 +54,17 @@ impl Who {
         }
     }
 
-    /// A limit of a turn in which the agent certainly begins to work, with three others on two cores.
+    /// Returns a time limit within which the agent begins to work, even with three others on two
+    /// cores.
     pub(crate) fn turn_limit(self) -> &'static str {
         match self {
-            // It takes 20 seconds of processor time to start.
+            // opencode takes 20 seconds of processor time to start.
             Who::Opencode => "90s",
             _ => "30s",
         }
     }
 
-    /// Its own tool for writing a file.
+    /// Returns a call of the agent's own tool for writing a file.
     pub(crate) fn write(self, path: &Path, text: &str) -> Call {
         let whole = path.display().to_string();
         match self {
@@ -83,7 +84,7 @@ impl Who {
         }
     }
 
-    /// Its own tool for running a command.
+    /// Returns a call of the agent's own tool for running a command.
     pub(crate) fn run(self, line: &str) -> Call {
         match self {
             Who::Claude | Who::ClaudeAcp => {
@@ -103,7 +104,7 @@ fn call(tool: &str, input: Value) -> Call {
     Call { tool: tool.to_owned(), input: Input::Json(input) }
 }
 
-/// Where the agents are installed.
+/// Returns the directory in which the agents are installed.
 pub(crate) fn installed() -> PathBuf {
     let home = std::env::var_os("HOME").unwrap_or_default();
     let usual = || PathBuf::from(home).join(".cache/hookloop-agents");
@@ -115,12 +116,12 @@ pub(crate) struct AgentProject {
     pub(crate) who: Who,
     pub(crate) model: Model,
     pub(crate) project: TestProject,
-    /// In the environment of everything that is started here.
+    /// Set in the environment of every process that is started here.
     mark: String,
 }
 
 impl AgentProject {
-    /// A project without gates: what the agent does is what is looked at.
+    /// Returns a project without gates, for tests of the agent alone.
     pub(crate) fn new(who: Who, script: impl IntoIterator<Item = Turn>) -> AgentProject {
         AgentProject::with("version: 1\n", who, script)
     }
@@ -151,7 +152,7 @@ impl AgentProject {
         stage
     }
 
-    /// What the user of each agent would have configured, here so that it asks the model.
+    /// Writes the configuration of each agent, so that it sends requests to the scripted model.
     fn configure_agents(&self) {
         let url = self.model.url();
         let codex = format!(
@@ -171,20 +172,20 @@ impl AgentProject {
         });
         fs::write(self.directory().join("home/.gemini/settings.json"), gemini.to_string()).unwrap();
         if self.who == Who::Qwen {
-            // As the document has it, with the model's address.
+            // The configuration from the document, with the model's address.
             let document = crate::documents::block("docs/agents.md", "user");
             self.configure(&document.replace("https://example.invalid", &url));
         }
     }
 
-    /// The user's own configuration of hookloop.
+    /// Writes the user's own configuration of hookloop.
     pub(crate) fn configure(&self, text: &str) {
         let own = self.directory().join("CONFIG/hookloop");
         fs::create_dir_all(&own).unwrap();
         fs::write(own.join("config.yaml"), text).unwrap();
     }
 
-    /// The directory that holds the project and the home.
+    /// Returns the directory that holds the project and the home.
     pub(crate) fn directory(&self) -> PathBuf {
         self.project.root().parent().unwrap().to_owned()
     }
@@ -193,12 +194,12 @@ impl AgentProject {
         self.project.root().join(name)
     }
 
-    /// A turn of the model in which the agent writes a file.
+    /// Returns a turn of the model in which the agent writes a file.
     pub(crate) fn writes(&self, name: &str, text: &str) -> Turn {
         Turn::call("I write the file.", self.who.write(&self.path(name), text))
     }
 
-    /// The environment of the program and of the agents that it starts.
+    /// Sets the environment of the program and of the agents that it starts.
     fn set_variables(&mut self) {
         let path = std::env::var("PATH").unwrap();
         let bin = installed().join("node_modules/.bin");
@@ -218,7 +219,7 @@ impl AgentProject {
         set("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", &"1");
         set("CLAUDE_CODE_MAX_RETRIES", &"0");
         set("CLAUDE_CODE_ENABLE_PROMPT_SUGGESTION", &"false");
-        // It lets nobody do everything who is root, unless this says that it does not matter.
+        // Without this variable Claude Code refuses full permissions to root.
         set("IS_SANDBOX", &"1");
         set("GEMINI_API_KEY", &"key-of-nobody");
         set("GOOGLE_GEMINI_BASE_URL", &url);
@@ -227,7 +228,8 @@ impl AgentProject {
         set("GEMINI_CLI_NO_RELAUNCH", &"true");
         set("GEMINI_TELEMETRY_ENABLED", &"false");
         for name in ["CONFIG", "DATA", "CACHE", "STATE"] {
-            // What opencode writes; hookloop's own state is elsewhere for that.
+            // Directories that opencode writes to; hookloop's own state is elsewhere for that
+            // reason.
             set(&format!("XDG_{name}_HOME"), &root.join(name));
         }
         for name in ["AUTOUPDATE", "MODELS_FETCH", "LSP_DOWNLOAD", "DEFAULT_PLUGINS"] {
@@ -237,7 +239,7 @@ impl AgentProject {
         set("OPENCODE_CONFIG_CONTENT", &opencode);
     }
 
-    /// The program with `--json`, ready to start.
+    /// Returns the program with `--json`, ready to start.
     pub(crate) fn command(&self, args: &[&str]) -> Command {
         self.project.json_command(args)
     }
@@ -264,12 +266,12 @@ impl AgentProject {
         all
     }
 
-    /// A session of one turn, unless `args` say otherwise.
+    /// Runs a session of one turn, unless `args` contain another limit.
     pub(crate) fn run(&self, args: &[&str]) -> SessionOutput {
         SessionOutput::from(self.command(&self.arguments(args)).output().unwrap())
     }
 
-    /// The same, without waiting for its end.
+    /// Starts the same session, without waiting for its end.
     pub(crate) fn start(&self, args: &[&str]) -> Child {
         self.command(&self.arguments(args)).spawn().unwrap()
     }
@@ -278,13 +280,13 @@ impl AgentProject {
         SessionOutput::from(self.command(args).output().unwrap())
     }
 
-    /// The agent itself, as its user would start it.
+    /// Runs the agent itself, with these arguments.
     pub(crate) fn by_hand(&self, args: &[&str]) -> Output {
         let program = installed().join("node_modules/.bin").join(self.who.name());
         self.project.command(program).args(args).output().unwrap()
     }
 
-    /// Processes that were started here, or are at work here.
+    /// Returns processes that were started here, or whose working directory is here.
     pub(crate) fn processes(&self) -> Vec<String> {
         let (mark, root) = (format!("STAGE={}", self.mark), self.directory());
         let mut found = Vec::new();
@@ -306,7 +308,7 @@ impl AgentProject {
         assert_eq!(self.processes(), Vec::<String>::new());
     }
 
-    /// Waits until something is so.
+    /// Waits until a condition is true.
     pub(crate) fn eventually(&self, what: &str, is_so: impl Fn() -> bool) {
         eventually(what, PATIENCE, is_so);
     }

@@ -1,5 +1,5 @@
-//! Real agents and hookloop's tools: a loop that an agent leads by itself, and what it says by tools in a loop
-//! that it was started for.
+//! Real agents and hookloop's tools: loops that an agent leads, and tools that an agent calls
+//! within a session.
 
 use std::fs;
 use std::process::Output;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::agents::stage::{AgentProject, GATED, Who};
 
 impl Who {
-    /// A tool of hookloop's, as the agent calls it.
+    /// Returns a call of one of hookloop's tools, with the name that the agent uses.
     fn tool(self, name: &str, input: Value) -> Turn {
         let tool = match self {
             Who::Codex | Who::CodexAcp => format!("mcp__hookloop/{name}"),
@@ -25,7 +25,7 @@ impl Who {
 impl AgentProject {
     fn with_task(who: Who) -> AgentProject {
         let stage = AgentProject::with(GATED, who, []);
-        stage.configure("version: 1\nagents:\n  claude: {allow: [Bash]}\n");
+        stage.configure("version: 1\nagents:\n  claude: {allowed_tools: [Bash]}\n");
         let added = stage.hookloop(&["task", "add", "Make the answer 42", "--id", "t1"]);
         assert_eq!(added.code, 0, "{added:#?}");
         stage
@@ -35,7 +35,7 @@ impl AgentProject {
         self.hookloop(&["task", "show", "t1"]).events.remove(0)
     }
 
-    /// The agent as its user would start it who has added the server.
+    /// Runs the agent as a user would who has added the MCP server.
     fn led_by_itself(&self) -> Output {
         let hookloop = env!("CARGO_BIN_EXE_hookloop");
         let server =
@@ -71,7 +71,7 @@ impl AgentProject {
     }
 }
 
-/// The flow that the tools were made for, from the first call to the last.
+/// The agent uses all tools for their purpose, from the first call to the last.
 fn leads_its_own_loop(who: Who) {
     let stage = AgentProject::with_task(who);
     let claim = "Done.\n<promise>COMPLETE</promise>";
@@ -117,7 +117,7 @@ fn leads_its_own_loop(who: Who) {
     stage.assert_nobody_left();
 }
 
-/// What the agent says by a tool counts like a promise, and is held against the gates like one.
+/// A completion that the agent reports by a tool counts like a promise, and the gates check it.
 fn claims_by_a_tool(who: Who) {
     let stage = AgentProject::with_task(who);
     let claim = || who.tool("task_update", json!({ "taskId": "t1", "status": "completed" }));
@@ -130,9 +130,9 @@ fn claims_by_a_tool(who: Who) {
     ]);
     let ran = stage.run(&["--tasks", "--stop-when", "promise", "--permissions", "full"]);
     assert_eq!(ran.code, 0, "{ran:#?}");
-    assert_eq!(ran.all("turn_claimed").len(), 2, "{ran:#?}");
+    assert_eq!(ran.all("completion_claimed").len(), 2, "{ran:#?}");
     let verdicts: Vec<_> =
-        ran.all("gates_judged").iter().map(|one| one["verdict"].clone()).collect();
+        ran.all("gates_evaluated").iter().map(|one| one["verdict"].clone()).collect();
     assert_eq!(verdicts, ["block", "pass"], "{ran:#?}");
     assert_eq!(stage.task()["state"], "completed");
     assert_eq!(fs::read_to_string(stage.path("answer.txt")).unwrap(), "42\n");

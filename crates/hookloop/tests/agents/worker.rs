@@ -1,4 +1,4 @@
-//! Real agents as workers: two of them on one project at the same time, from tasks to the base, and nobody looks.
+//! Real agents as unattended workers: two of them on one project, from tasks to the merged base.
 
 use std::fs;
 use std::path::Path;
@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::agents::stage::{AgentProject, Who};
 
-/// Each task writes a file that is called like it.
+/// Each task writes a file with the task's name.
 const CONFIG: &str = "version: 1
 delivery: {}
 hooks:
@@ -22,10 +22,11 @@ hooks:
 ";
 const DONE: &str = "Done.\n<promise>COMPLETE</promise>";
 
-/// A project with a remote. The model of the stage is that of Codex; Claude Code has one of its own.
+/// Returns a project with a remote. The project's model is for Codex; Claude Code has one of its
+/// own.
 fn stage() -> AgentProject {
     let stage = AgentProject::with(CONFIG, Who::Codex, []);
-    stage.configure("version: 1\nagents:\n  claude: {allow: [Bash]}\n");
+    stage.configure("version: 1\nagents:\n  claude: {allowed_tools: [Bash]}\n");
     let (project, root) = (stage.project.root(), stage.directory());
     fs::write(project.join("README.txt"), "what this is\n").unwrap();
     for (name, value) in [("user.name", "t"), ("user.email", "t@example.invalid")] {
@@ -47,7 +48,7 @@ fn start(stage: &AgentProject, who: Who, model: &Model) -> Child {
     let args = ["worker", "--agent", name, "--name", &format!("with-{name}"), "--label", name];
     let mut command = stage.command(&args);
     command.env("ANTHROPIC_BASE_URL", model.url());
-    // What a worker says is no condition for its work.
+    // The output of a worker does not affect its work.
     command.stdout(Stdio::null()).stderr(Stdio::inherit());
     command.spawn().unwrap()
 }
@@ -60,7 +61,7 @@ fn state(stage: &AgentProject, task: &str) -> Value {
 fn claude_and_codex_work_on_one_project_at_once() {
     let stage = stage();
     let of_claude = Model::start([
-        // What it says is held against the gate.
+        // The gate checks this claim.
         Turn::say(DONE),
         Turn::call("I write.", Who::Claude.run("echo first > a1.txt")),
         Turn::say(DONE),
@@ -98,11 +99,11 @@ fn claude_and_codex_work_on_one_project_at_once() {
         assert_record(&stage, &remote, task);
     }
     let blocked = of_claude.requests().iter().any(|asked| asked.text().contains("file is missing"));
-    assert!(blocked, "the gate's word has not reached the agent");
+    assert!(blocked, "the agent did not get the gate's feedback");
     stage.assert_nobody_left();
 }
 
-/// Who did it, the gate with the tree that it passed on, the submission, and the merge: all of them as git has them.
+/// Checks the agent, the gate with its tree, the submission and the merge of a task against git.
 fn assert_record(stage: &AgentProject, remote: &Path, task: &str) {
     let who = if task.starts_with('a') { "claude" } else { "codex" };
     let why = stage.hookloop(&["why", task]);
@@ -118,7 +119,7 @@ fn assert_record(stage: &AgentProject, remote: &Path, task: &str) {
         rest.split_whitespace().next().unwrap_or_default().to_owned()
     };
     assert_eq!(after(" of worker "), format!("with-{who}"));
-    assert_eq!(after(" took it: "), who);
+    assert_eq!(after(" claimed the task: "), who);
     let head = after(&format!("submitted hookloop/{task} at "));
     let tree = run_git(remote, &["rev-parse", &format!("{head}^{{tree}}")]);
     let mut passed = lines.iter().filter_map(|line| line.strip_prefix("gate written passed on "));

@@ -1,10 +1,11 @@
-//! The command line, command by command: what a person may type and an agent may not.
+//! Checks each command of the command line: an agent may not run the commands reserved for a
+//! person.
 
 use std::collections::BTreeSet;
 
 use crate::authority::stage::{Actor, AuthorityProject};
 
-/// Whether an actor that is not a person may give a command.
+/// The actors that may run a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Allowed {
     Everybody,
@@ -12,7 +13,7 @@ enum Allowed {
 }
 use Allowed::{Everybody, Person};
 
-/// Every command, as it is typed here: `PATH: arguments`.
+/// Every command with its arguments as these tests run it: `PATH: arguments`.
 const ROWS: [(&str, &str, Allowed); 90] = [
     ("init", "-C other --yes", Everybody),
     ("demo", "", Everybody),
@@ -39,7 +40,7 @@ const ROWS: [(&str, &str, Allowed); 90] = [
     ("inbox show", "blocked", Everybody),
     ("inbox answer", "blocked 'go on'", Person),
     ("inbox approve", "blocked", Person),
-    ("inbox quit", "blocked", Person),
+    ("inbox abort", "blocked", Person),
     ("inbox dismiss", "blocked", Person),
     ("inbox notify", "", Person),
     ("inbox test", "nothing", Person),
@@ -54,14 +55,14 @@ const ROWS: [(&str, &str, Allowed); 90] = [
     ("task heartbeat", "held --epoch 1", Everybody),
     ("task release", "nothing", Everybody),
     ("task requeue", "held --force", Person),
-    ("task steal", "nothing", Everybody),
+    ("task take-over", "nothing", Everybody),
     ("task complete", "held --force", Person),
     ("task block", "held --reason x --force", Person),
     ("task unblock", "blocked", Person),
     ("task delete", "open --release", Person),
     ("task note", "open 'a note'", Everybody),
-    ("task depend", "open --on blocked", Everybody),
-    ("task undepend", "waiting --on open", Person),
+    ("task dep add", "open --on blocked", Everybody),
+    ("task dep remove", "waiting --on open", Person),
     ("task import", "/dev/null", Person),
     ("task export", "", Everybody),
     ("task graph", "open", Everybody),
@@ -105,7 +106,7 @@ const ROWS: [(&str, &str, Allowed); 90] = [
     ("import automation-hooks", "nothing.json", Person),
     ("policy", "", Everybody),
 ];
-/// Commands that read, and have nothing to do with a project's state.
+/// Commands that only read and do not depend on the state of a project.
 const LAST: [(&str, &str, Allowed); 8] = [
     ("doctor", "", Everybody),
     ("verify", "", Everybody),
@@ -125,17 +126,18 @@ fn lines() -> Vec<String> {
     rows().map(|(path, arguments, _)| format!("hookloop {path} {arguments}")).collect()
 }
 
-/// The commands that there are, by the reference that the program prints.
+/// Returns all commands that the printed reference lists, and the hidden one.
 fn all_commands(stage: &AuthorityProject) -> BTreeSet<String> {
     let printed = stage.command(&["reference", "cli"]).output().unwrap().stdout;
     let printed = String::from_utf8(printed).unwrap();
     let heading = |line: &str| {
-        let name = line.strip_prefix("## hookloop ").or(line.strip_prefix("### hookloop "))?;
-        Some(name.to_owned())
+        let (marks, name) = line.split_once(" hookloop ")?;
+        let is_heading = marks.len() > 1 && marks.chars().all(|c| c == '#');
+        is_heading.then(|| name.to_owned())
     };
     let all: Vec<String> = printed.lines().filter_map(heading).collect();
     let is_leaf = |name: &&String| !all.iter().any(|other| other.starts_with(&format!("{name} ")));
-    // It is hidden.
+    // The reference does not list this command.
     let hidden = ["reference".to_owned()];
     all.iter().filter(is_leaf).cloned().chain(hidden).collect()
 }
@@ -149,7 +151,7 @@ fn every_command_has_a_row() {
 #[test]
 fn a_person_is_refused_no_command_for_not_being_one() {
     let stage = AuthorityProject::new();
-    // One that serves until it is ended is no question here.
+    // `serve` runs until it is stopped, so it gets a time limit.
     let lines: Vec<String> = lines()
         .into_iter()
         .map(|line| line.replace("hookloop serve", "timeout 1 hookloop serve"))
@@ -160,7 +162,7 @@ fn a_person_is_refused_no_command_for_not_being_one() {
     }
 }
 
-/// Runs every command as one actor.
+/// Runs every command as one actor and checks that only the expected ones are refused.
 fn check(actor: Actor) {
     let stage = AuthorityProject::new();
     let before = stage.guarded();
@@ -171,7 +173,7 @@ fn check(actor: Actor) {
         }
     }
     let after = stage.guarded();
-    // The reaction's script is the probe itself.
+    // For a hook, the probe is the reaction's own script, so its trust record changes.
     let is_same = |name: &str| before[name] == after[name];
     let reacts = matches!(actor, Actor::Hook | Actor::DispatchedHook);
     for name in before.as_object().unwrap().keys() {
@@ -210,7 +212,7 @@ fn an_external_session_by_tools_is_refused_what_only_a_person_decides() {
     check(Actor::ExternalByTools);
 }
 
-/// A refusal does not tell whether what it is about exists.
+/// Checks that a refusal does not reveal whether its object exists.
 #[test]
 fn a_refusal_says_the_same_of_what_is_there_and_what_is_not() {
     let stage = AuthorityProject::new();
@@ -233,7 +235,7 @@ fn a_refusal_says_the_same_of_what_is_there_and_what_is_not() {
     }
 }
 
-/// The epoch that an error or `task show` names is not a claim.
+/// Checks that an epoch printed by an error or by `task show` does not give a claim.
 #[test]
 fn an_agent_does_not_change_a_task_by_the_epoch_of_a_session() {
     let stage = AuthorityProject::new();
@@ -246,19 +248,19 @@ fn an_agent_does_not_change_a_task_by_the_epoch_of_a_session() {
     }
 }
 
-/// A message from a person starts the counters again; one from the agent is refused.
+/// A message from a person resets the counters. A message from the agent is refused.
 #[test]
 fn an_agent_does_not_reset_the_limits_of_its_session() {
     let stage = AuthorityProject::new();
     let script = "cat >/dev/null; date +%N > work; hookloop message go; hookloop resume; true";
     std::fs::write(stage.file("agent.sh"), format!("#!/bin/sh\n{script}\n")).unwrap();
     let agent = "command:sh agent.sh; echo '<promise>COMPLETE</promise>'";
-    let limits = ["--max-iterations", "20", "--hook-retries", "2"];
+    let limits = ["--max-iterations", "20", "--gate-retries", "2"];
     let output =
         stage.command(&[&["run", "x", "--agent", agent], &limits[..]].concat()).output().unwrap();
     let printed = String::from_utf8(output.stdout).unwrap();
     let begun = printed.lines().filter(|line| line.contains("\"iteration_started\"")).count();
-    // The first, and one for each retry.
+    // The first iteration, and one for each retry.
     assert_eq!(begun, 3, "{printed}");
     assert_eq!(output.status.code(), Some(3), "{printed}");
 }

@@ -1,11 +1,12 @@
-//! Attempts of an agent to pass for a person. Each is refused; docs/threat-model.md names those that are not.
+//! Attempts of an agent to pass as a person. Each one here is refused; docs/threat-model.md lists
+//! the attempts that are not.
 
 use crate::authority::stage::{Actor, AuthorityProject};
 
 const TRUST: &str = "hookloop hooks trust --yes";
 const DISABLE: &str = "hookloop hooks disable green";
 
-/// What comes of a decision that an agent tries to take by a detour.
+/// Checks that a command reserved for a person is refused when an agent runs it through `detour`.
 fn check(detour: impl Fn(&str) -> String) {
     let stage = AuthorityProject::new();
     let before = stage.guarded();
@@ -16,7 +17,7 @@ fn check(detour: impl Fn(&str) -> String) {
     assert_eq!(before, stage.guarded());
 }
 
-/// Waits for a file that something in the background writes.
+/// Returns a shell line that waits for a file written by a background process.
 fn waiting(start: &str) -> String {
     format!(
         "rm -f told; {start}\nfor i in $(seq 200); do [ -s told ] && break; sleep 0.05; done; cat told"
@@ -52,7 +53,7 @@ fn a_terminal_of_its_own_is_no_disguise() {
 #[test]
 fn a_masked_proc_is_no_disguise() {
     check(|line| format!("unshare -Urm sh -c 'mount -t tmpfs none /proc && {line}'"));
-    // The file of the first process in the place of a parent's.
+    // Replaces the `stat` file of the parent by that of process 1.
     check(|line| {
         format!("unshare -Urm sh -c 'mount --bind /proc/1/stat /proc/$PPID/stat && {line}'")
     });
@@ -67,7 +68,7 @@ fn another_state_directory_is_no_disguise_for_the_same_project() {
     check(|line| format!("HOME=$PWD/elsewhere {line}"));
 }
 
-/// The directory is compared as the system finds it, also before its path exists.
+/// Paths of state directories are compared after resolution, even before the path exists.
 #[test]
 fn a_detour_to_the_state_directory_is_no_disguise() {
     let stage = AuthorityProject::new();
@@ -83,11 +84,11 @@ fn a_detour_to_the_state_directory_is_no_disguise() {
     }
 }
 
-/// A process that gives up its rights does not end the search for its parents.
+/// A parent process that dropped its privileges does not stop the search for further parents.
 #[test]
 fn a_parent_of_another_user_is_no_disguise_for_root() {
     if !rustix::process::getuid().is_root() {
-        // Nobody else can become another user.
+        // Only root can change to another user.
         check(|line| line.to_owned());
         return;
     }
@@ -97,7 +98,8 @@ fn a_parent_of_another_user_is_no_disguise_for_root() {
     });
 }
 
-/// Test suites start hookloop on projects of their own: with a state of its own that is theirs to decide.
+/// Test suites run hookloop on their own projects. With a separate state directory, an agent may
+/// decide there.
 #[test]
 fn a_project_with_a_state_of_its_own_is_whoever_made_it() {
     let stage = AuthorityProject::new();

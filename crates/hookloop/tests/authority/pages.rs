@@ -1,4 +1,4 @@
-//! The dashboard's actions: a person's token takes them, an agent's takes none.
+//! The actions of the dashboard: a person's token may run all of them, an agent's token none.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -11,7 +11,7 @@ use crate::support::serving::Serving;
 struct Server {
     _serving: Serving,
     address: String,
-    /// Where the project's actions are.
+    /// The path to which the project's actions are posted.
     path: String,
     people: String,
     agents: String,
@@ -35,7 +35,7 @@ impl Server {
         server
     }
 
-    /// The status of an action, and what was said.
+    /// Posts an action; returns the status and the response.
     fn act(&self, token: &str, body: &Value) -> (u16, String) {
         self.ask(token, "POST", &self.path, &body.to_string())
     }
@@ -56,7 +56,7 @@ impl Server {
         (status, answer)
     }
 
-    /// The actions that there are, by what the server says to one that there is not.
+    /// Returns the names of all actions, as the error for an unknown action lists them.
     fn actions(&self) -> Vec<String> {
         let (status, told) = self.act(&self.people, &json!({ "do": "nothing_like_it" }));
         assert_eq!(status, 400, "{told}");

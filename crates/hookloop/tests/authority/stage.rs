@@ -1,4 +1,4 @@
-//! A project with something of everything, and the actors that act on it.
+//! A project with data of every kind, and the actors that run commands in it.
 
 use std::fs;
 use std::path::PathBuf;
@@ -10,21 +10,21 @@ use serde_json::Value;
 
 use crate::support::{PROGRAM, project_with};
 
-/// The refusal that every actor but a person gets.
+/// The error that every actor except a person gets.
 pub(crate) const REFUSAL: &str = "only a person can";
 /// A stop gate that never passes, and a reaction that runs the probes.
 const CONFIG: &str = "version: 1
-limits: {iterations: 1}
+limits: {max_iterations: 1}
 hooks:
   stop:
     - {name: green, command: 'false'}
   task_completed:
     - {name: probing, command: 'sh ./probe.sh', timeout: 5m}
 ";
-/// No probe takes longer.
+/// Time limit of a probe.
 const PROBE_SECONDS: u32 = 30;
 
-/// What came of one probe.
+/// The result of one probe.
 #[derive(Clone, Debug)]
 pub(crate) struct Probed {
     pub(crate) code: i32,
@@ -37,7 +37,7 @@ impl Probed {
     }
 }
 
-/// The actors that can give a command.
+/// The actors that can run a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Actor {
     Person,
@@ -49,9 +49,9 @@ pub(crate) enum Actor {
     Hook,
     /// A reaction that `hookloop dispatch` runs.
     DispatchedHook,
-    /// An agent that a person started, known by its hooks.
+    /// An agent that a person started, detected by its hooks.
     External,
-    /// The same, known by the MCP server that it started.
+    /// An agent that a person started, detected by the MCP server that it started.
     ExternalByTools,
 }
 
@@ -84,12 +84,12 @@ impl AuthorityProject {
         self.project.root().join(name)
     }
 
-    /// The program as a person starts it, with a PATH that has it.
+    /// Returns the program as a person starts it, with a `PATH` that contains it.
     pub(crate) fn command(&self, args: &[&str]) -> Command {
         self.project.json_command(args)
     }
 
-    /// A command that a person gives and that has to succeed.
+    /// Runs a command as a person. The command must succeed.
     pub(crate) fn person(&self, args: &[&str]) -> Value {
         let output = self.command(args).output().unwrap();
         let told = String::from_utf8_lossy(&output.stderr);
@@ -97,7 +97,7 @@ impl AuthorityProject {
         serde_json::from_slice(&output.stdout).unwrap_or_default()
     }
 
-    /// Only what Debian has, and the program: no server that a probe could start.
+    /// Returns a `PATH` with Debian's programs and hookloop only, so a probe cannot start a server.
     fn path(&self) -> String {
         let bin = self.file(".bin");
         fs::create_dir(&bin).unwrap();
@@ -105,7 +105,7 @@ impl AuthorityProject {
         format!("{}:/usr/bin:/bin", bin.display())
     }
 
-    /// Has an actor run shell lines, each by itself; tells what came of each.
+    /// Runs each shell line as `actor`; returns the result of each line.
     pub(crate) fn probe(&self, actor: Actor, lines: &[String]) -> Vec<Probed> {
         let results = self.file("results");
         let _ = fs::remove_dir_all(&results);
@@ -163,13 +163,13 @@ impl AuthorityProject {
         }
     }
 
-    /// Makes the reaction run this script, as a person who trusts it.
+    /// Sets the script of the reaction and trusts it as a person.
     fn trust_probe(&self, script: &str) {
         fs::write(self.file("probe.sh"), script).unwrap();
         self.person(&["hooks", "trust", "--yes"]);
     }
 
-    /// Leaves a reaction that nobody has finished: its runner is killed.
+    /// Leaves an unfinished reaction behind: kills the process that runs it.
     fn leave_reaction(&self) {
         self.trust_probe("touch begun; sleep 60\n");
         let mut command = self.command(&["task", "complete", "trigger"]);
@@ -183,18 +183,18 @@ impl AuthorityProject {
         runner.wait().unwrap();
     }
 
-    /// Runs a command to its end, whatever that is.
+    /// Runs a command until it exits, with any result.
     fn ends(&self, args: &[&str]) {
         self.command(args).output().unwrap();
     }
 
-    /// Runs a script as a program of its own, which an agent is.
+    /// Runs a script as a separate program, as an agent would.
     fn agent(&self, script: &str) {
         let path = self.project.write("external-agent", &format!("#!/bin/sh\n{script}"));
         run_quietly(self.project.command(path));
     }
 
-    /// Runs a script as a person's shell does: line by line from its input.
+    /// Runs a script as a person's shell does: line by line from standard input.
     fn shell(&self, script: &str) {
         let path = self.project.write("typed.sh", script);
         let mut command = self.project.command("sh");
@@ -202,7 +202,7 @@ impl AuthorityProject {
         run_quietly(command);
     }
 
-    /// What no actor but a person may change.
+    /// Returns the state that only a person may change.
     pub(crate) fn guarded(&self) -> Value {
         let state = self.project.database_path().parent().unwrap().to_owned();
         let hooks: Vec<Value> = match self.person(&["hooks", "list"]) {

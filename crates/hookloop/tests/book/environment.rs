@@ -1,4 +1,5 @@
-//! The page of variables: what hooks and agents have is what was seen, and what hookloop reads is heeded.
+//! Compares the page of environment variables with the variables that hooks and agents get and that
+//! hookloop reads.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -11,17 +12,17 @@ use crate::documents::{names, root, table};
 
 const PAGE: &str = "docs/reference/environment.md";
 
-/// On the pages of points it is recorded which variables a hook had.
+/// The pages of the hook points list the variables that a hook got.
 #[test]
 fn what_a_hook_has() {
     let mut seen = BTreeSet::new();
     for page in pages_under("points").iter().filter(|page| !page.ends_with("README.md")) {
         let text = fs::read_to_string(root().join("docs").join(page)).unwrap();
         let line = text.lines().find(|line| line.starts_with("| environment")).unwrap();
-        // Only what comes after the link to the base set.
+        // The names after the link to the base set.
         seen.extend(names(line.rsplit_once(") |").unwrap().1));
     }
-    assert_eq!(table(PAGE, "What a hook has", 0), seen);
+    assert_eq!(table(PAGE, "Variables of a hook", 0), seen);
 }
 
 #[test]
@@ -34,11 +35,11 @@ fn what_an_agent_has() {
     let seen =
         seen.lines().filter_map(|line| line.split_once('=')).map(|(name, _)| name.to_owned());
     let ours: BTreeSet<String> = seen.filter(|name| name.starts_with("HOOKLOOP_")).collect();
-    assert_eq!(table(PAGE, "What an agent has", 0), ours);
+    assert_eq!(table(PAGE, "Variables of an agent", 0), ours);
 }
 
-/// Each with a value that makes a difference which can be seen. Those of others (`PATH`, tokens for a forge, agents'
-/// settings) are tested where they are used.
+/// Sets each variable to a value with a visible effect. Variables of other programs (`PATH`, tokens
+/// of a forge, settings of agents) are tested by the features that use them.
 #[test]
 fn what_hookloop_reads_is_heeded() {
     let elsewhere = tempfile::tempdir().unwrap();
@@ -58,30 +59,34 @@ fn what_hookloop_reads_is_heeded() {
         let said = status(name, value);
         assert!(said.contains(value) && !plain.contains(value), "{name}: {said}");
     }
-    let listed = table(PAGE, "What hookloop reads", 0);
+    let listed = table(PAGE, "Variables that hookloop reads", 0);
     for name in [
         "XDG_STATE_HOME",
         "HOOKLOOP_STORE",
         "HOOKLOOP_POLICY",
         "HOOKLOOP_AGENT",
+        "HOOKLOOP_CLAIMANT",
+        "HOOKLOOP_TASK_ID",
+        "HOOKLOOP_EPOCH",
         "HOOKLOOP_SESSION",
     ] {
         assert!(listed.contains(name), "{name}");
     }
 }
 
-/// Whoever has a session's variable is an agent, and is not asked what people are.
+/// A process with a session's variable counts as an agent and may not run commands reserved for a
+/// person.
 #[test]
 fn who_a_command_is_from() {
     let project = Project::new();
     project.add("A", &["--id", "a"]);
     let mut command = project.hookloop(&["task", "claim", "a", "--json"]);
-    let output = command.env("HOOKLOOP_AGENT", "ada").output().unwrap();
+    let output = command.env("HOOKLOOP_CLAIMANT", "ada").output().unwrap();
     let claimed: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(claimed["claim"]["agent"], "ada");
     let epoch = claimed["epoch"].to_string();
     let mut command = project.hookloop(&["task", "complete", "a"]);
-    let fenced = [("HOOKLOOP_TASK", "a"), ("HOOKLOOP_EPOCH", epoch.as_str())];
+    let fenced = [("HOOKLOOP_TASK_ID", "a"), ("HOOKLOOP_EPOCH", epoch.as_str())];
     assert!(command.envs(fenced).output().unwrap().status.success());
     let mut command = project.hookloop(&["fleet", "pause"]);
     let refused = command.env("HOOKLOOP_SESSION", "0q2v8k1m5x7c").output().unwrap();

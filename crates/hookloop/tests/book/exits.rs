@@ -1,4 +1,4 @@
-//! The page of exit codes: each that it lists is met, and none that is met is missing.
+//! Checks the page of exit codes: each listed code occurs, and each code that occurs is listed.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,7 +12,7 @@ use crate::documents::{names, rows};
 
 const GATE: &str = "hooks:\n  stop:\n    - {name: no, command: 'false'}\n";
 
-/// A session that ends this way, in a project with these files.
+/// Returns the exit code of a session with these turns and arguments.
 fn session(turns: &str, args: &[&str]) -> i32 {
     let project = Project::with_config(GATE);
     project.trust();
@@ -21,12 +21,12 @@ fn session(turns: &str, args: &[&str]) -> i32 {
     project.run(&[&run, args].concat()).code
 }
 
-/// One that is interrupted while its agent works.
+/// Returns the exit code of a session that is interrupted during a turn.
 fn cancelled() -> i32 {
     let project = Project::new();
     project.write("turns.json", r#"[{"run": "touch began; sleep 60", "say": "late"}]"#);
     let mut command = project.hookloop(&["run", "Do it", "--agent", "scripted:turns.json"]);
-    // Of its own group, so that the signal is for it alone.
+    // The session gets its own process group, so the signal reaches only this session.
     command.process_group(0).stdout(Stdio::null()).stderr(Stdio::null());
     let mut child = command.spawn().unwrap();
     eventually("the turn", DEADLINE, || project.root().join("began").exists().then_some(()));
@@ -35,7 +35,7 @@ fn cancelled() -> i32 {
     child.wait().unwrap().code().unwrap()
 }
 
-/// One that is told to rest while its agent works.
+/// Returns the exit code of a session that is paused during a turn.
 fn paused() -> i32 {
     let project = Project::new();
     project.write("turns.json", r#"[{"run": "touch began; sleep 1", "say": "on"}]"#);
@@ -47,7 +47,7 @@ fn paused() -> i32 {
     child.wait().unwrap().code().unwrap()
 }
 
-/// A state directory that is none.
+/// Returns the exit code of a command whose state directory is a file.
 fn without_state() -> i32 {
     let project = Project::new();
     let state = project.home().join("file");
@@ -64,10 +64,10 @@ fn every_code_is_met() {
         (0, project.run(&["status"]).code),
         (1, project.run(&["task", "show", "none"]).code),
         (2, project.run(&["task", "show", "no id"]).code),
-        (3, session(claims, &["--hook-retries", "0"])),
+        (3, session(claims, &["--gate-retries", "0"])),
         (4, session(r#"[{"say": "Not yet."}]"#, &["--max-iterations", "1"])),
         (5, paused()),
-        (6, session(claims, &["--hook-retries", "0", "--at-retry-limit", "accept"])),
+        (6, session(claims, &["--gate-retries", "0", "--at-retry-limit", "accept"])),
         (70, without_state()),
         (130, cancelled()),
     ]);
@@ -91,7 +91,7 @@ fn every_kind_of_error_has_the_code_that_is_listed() {
         let run = project.run(&[args, &["--json"]].concat());
         let said: serde_json::Value =
             serde_json::from_str(run.stderr.lines().last().unwrap()).unwrap();
-        let kind = said["error"]["kind"].as_str().unwrap();
+        let kind = said["error"]["type"].as_str().unwrap();
         met.push(kind.to_owned());
         let row = page.iter().find(|row| names(&row[1]) == [kind]);
         assert_eq!(row.map(|row| row[0].clone()), Some(run.code.to_string()), "{said}");

@@ -1,4 +1,4 @@
-//! The page of JSON output: the fields that it lists are those that are printed.
+//! Checks the page of JSON output: the listed fields are the printed ones.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::cli::{Project, fields};
 use crate::documents::{names, rows};
 
-/// What each command prints, or the first of what it prints.
+/// Returns the output of each command, or the first object of its output.
 fn printed() -> Vec<(&'static str, Value)> {
     let bare = Project::bare();
     let init = bare.json(&["init", "--yes"]);
@@ -55,7 +55,7 @@ fn every_field_that_is_listed_is_printed() {
     assert_eq!(page.len(), printed.len());
     let of = |wanted: &str| {
         let row = page.iter().find(|row| names(&row[0]).iter().any(|name| name == wanted));
-        let row = row.unwrap_or_else(|| panic!("`{wanted}` is not there"));
+        let row = row.unwrap_or_else(|| panic!("`{wanted}` is not listed"));
         names(&row[1]).into_iter().collect::<BTreeSet<String>>()
     };
     let mut wrong = Vec::new();

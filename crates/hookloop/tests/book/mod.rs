@@ -1,8 +1,10 @@
-//! The book: its pages hang together, say what the program does, and everything in them that can be run runs.
+//! The book: its pages are linked, agree with the program, and every command and configuration in
+//! them works.
 
 mod environment;
 mod exits;
 mod json;
+mod names;
 mod pages;
 mod points;
 mod protocol;

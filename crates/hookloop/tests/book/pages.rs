@@ -1,4 +1,4 @@
-//! The commands of pages run as they are written, those of a page one after the other.
+//! Runs the commands of each page as written, in the order of the page.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -39,7 +39,7 @@ const MANY_MACHINES: &str = "start/many-machines.md";
 #[test]
 fn many_machines() {
     let port = free_port().to_string();
-    // Whatever becomes of the block, nothing that it started stays.
+    // Stops all processes of the block, even if the block fails.
     let trap = format!(
         "trap '(kill $(jobs -p); hookloop nats down --port {port}) 2>/dev/null || true' EXIT"
     );
@@ -47,8 +47,8 @@ fn many_machines() {
     check_commands_with(&page, |text| format!("{trap}\n{}", text.replace("4241", &port)));
 }
 
-/// Pages with commands that no test runs would be promises. Those of points run in `points`, those that are older in
-/// tests/docs.rs.
+/// Checks that every page with commands is tested. The pages of hook points run in `points`, older
+/// pages in tests/docs.rs.
 #[test]
 fn no_page_is_left_out() {
     let has_commands = |page: &String| {
@@ -61,7 +61,7 @@ fn no_page_is_left_out() {
     assert_eq!(found, run);
 }
 
-/// Configurations that stand alone are of a project.
+/// A complete configuration on a page is a project's file.
 #[test]
 fn every_configuration_is_read() {
     let pages =

@@ -1,7 +1,8 @@
-//! The page of each hook point: its example runs, and what a hook reads there is what the page shows.
+//! Checks the page of each hook point: its example runs, and the input of a hook is the input that
+//! the page shows.
 //!
-//! A hook of the user's own records what it is given, beside the hooks of the example. `HOOKLOOP_RENEW=1` writes
-//! what was recorded into the pages.
+//! A hook from the user's configuration records its input beside the hooks of the example.
+//! `HOOKLOOP_RENEW=1` writes the recorded input to the pages.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -16,9 +17,9 @@ use crate::documents::{check_commands_at, root};
 
 const BEGIN: &str = "<!-- What a hook reads here; recorded from the example by a test. -->";
 const END: &str = "<!-- End of what was recorded. -->";
-/// What renews the pages.
+/// The command that updates the pages.
 const RENEW: &str = "HOOKLOOP_RENEW=1 cargo nextest run -E 'test(book::points::)'";
-/// Variables that a shell adds, and those that every hook has.
+/// Variables that a shell sets, and variables that every hook gets.
 const ORDINARY: [&str; 13] = [
     "PATH", "HOME", "LANG", "TZ", "TMPDIR", "TERM", "USER", "SHELL", "CI", "PWD", "OLDPWD",
     "SHLVL", "_",
@@ -85,14 +86,14 @@ fn check(name: &str) {
         fs::write(&path, format!("{before}{BEGIN}{recorded}{END}{after}")).unwrap();
         return;
     }
-    assert_eq!(shown, recorded, "{page} is not what a hook reads; to renew it: {RENEW}");
+    assert_eq!(shown, recorded, "{page} differs from the input of a hook; run: {RENEW}");
 }
 
-/// Has a hook of the user's own keep what it is given the first time.
+/// Configures a hook of the user that records its first input.
 fn record_at(home: &Path, point: &Point) {
     let directory = home.join(".config/hookloop");
     fs::create_dir_all(&directory).unwrap();
-    // A way to stop counts where a project names it: there the example keeps its input itself.
+    // A stop condition must be in the project's file, so there the example records its own input.
     if *point == Point::StopWhen {
         return;
     }
@@ -103,7 +104,7 @@ fn record_at(home: &Path, point: &Point) {
     fs::write(directory.join("config.yaml"), yaml).unwrap();
 }
 
-/// What was recorded, as the page has it.
+/// Returns the recorded input, formatted as on the page.
 fn recorded(home: &Path, point: &Point) -> String {
     let read = |name: &str| fs::read_to_string(home.join(name));
     let input = read("input.json").or_else(|_| read("project/input.json"));
@@ -124,14 +125,14 @@ fn recorded(home: &Path, point: &Point) -> String {
     let timeout = HookOptions::default().timeout_at(point.kind()) / 1_000;
     format!(
         "\n\n| | |\n|---|---|\n| kind | {kind} |\n| variables in its command | {} |\n\
-         | environment, beside the [base set](../reference/environment.md#what-a-hook-has) | {environment} |\n\
+         | environment, beside the [base set](../reference/environment.md#variables-of-a-hook) | {environment} |\n\
          | timeout | {timeout} s unless `timeout` says otherwise |\n\n\
          Standard input, in this example:\n\n```json\n{input:#}\n```\n\n",
         code(variables)
     )
 }
 
-/// Puts what is another each time (ids, times, places) the way it could be.
+/// Replaces values that differ between runs (ids, times, paths) by fixed ones.
 fn make_lasting(value: &mut Value, home: &Path) {
     match value {
         Value::Array(items) => items.iter_mut().for_each(|item| make_lasting(item, home)),
@@ -173,7 +174,7 @@ fn lasting(text: &str, home: &Path) -> String {
     }
     let text = text.replace(home.to_str().unwrap(), "/home/ada");
     match text.split_once("/.local/state/hookloop/") {
-        // Which directory of the state it is depends on the machine.
+        // The name of the state directory depends on the machine.
         Some((before, rest)) => {
             let name = rest.rsplit('/').next().filter(|name| name.contains('.'));
             format!("{before}/.local/state/hookloop/…/{}", name.unwrap_or("worktree"))

@@ -1,4 +1,4 @@
-//! The page of the protocol names every field that a hook reads and may answer, and no others.
+//! Checks that the protocol page lists exactly the fields that a hook reads and may print.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ const GATE: AnswerRules = AnswerRules {
 };
 const PAGE: &str = "docs/reference/protocol.md";
 
-/// What hooks were seen to read, on the pages of points.
+/// Returns the inputs of hooks that the pages of the hook points show.
 fn inputs() -> Vec<Value> {
     let pages = pages_under("points").into_iter().filter(|page| !page.ends_with("README.md"));
     let input = |page: String| {
@@ -42,7 +42,7 @@ fn every_field_of_the_input_is_there() {
     assert_eq!(table(PAGE, "Input", 1), names(&ours));
 }
 
-/// What is ours of an answer is read strictly, and who misspells a name is told which there are.
+/// Fields of hookloop are parsed strictly; the error for an unknown field lists the known ones.
 #[test]
 fn every_field_of_an_answer_is_there() {
     let stdout = r#"{"hookloop": {"nonsense": 1}}"#;
@@ -54,7 +54,8 @@ fn every_field_of_an_answer_is_there() {
     assert_eq!(table(PAGE, "Answer", 1), known);
 }
 
-/// The rest belongs to others, who add to it: it is read leniently, so each name is tried.
+/// Fields of other dialects are parsed leniently, because their owners add fields. So each one is
+/// tried.
 #[test]
 fn every_other_field_of_an_answer_means_something() {
     let plain = outcome("{}");

@@ -1,4 +1,4 @@
-//! The pages that are made from the program are what it makes.
+//! Checks that the generated pages are up to date.
 
 use std::fs;
 
@@ -13,7 +13,7 @@ fn check(page: &str) {
     let renew = format!("hookloop reference {page} > docs/reference/{page}.md");
     assert!(
         kept == made,
-        "docs/reference/{page}.md is not what the program says; to renew it:\n  {renew}"
+        "docs/reference/{page}.md differs from the output of the program; to update it:\n  {renew}"
     );
 }
 
@@ -42,7 +42,7 @@ fn points() {
     check("points");
 }
 
-/// What a schema has and the page lacks would be a key that nobody finds.
+/// Checks that the page lists every key of the schemas.
 #[test]
 fn no_key_of_a_file_is_missing() {
     let page = fs::read_to_string(root().join("docs/reference/config.md")).unwrap();
@@ -58,7 +58,7 @@ fn no_key_of_a_file_is_missing() {
         let all: Vec<String> = keys(&schema).into_iter().chain(inner).collect();
         assert!(all.len() > 10, "{args:?}");
         for key in all {
-            assert!(page.contains(&format!("| `{key}` |")), "`{key}` of {args:?} is not there");
+            assert!(page.contains(&format!("| `{key}` |")), "`{key}` of {args:?} is missing");
         }
     }
 }

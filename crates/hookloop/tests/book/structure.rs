@@ -1,4 +1,4 @@
-//! Every page is in the table of contents, every link leads somewhere, every picture is there.
+//! Checks that every page is in the table of contents, and that all links and pictures exist.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -8,7 +8,7 @@ use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 
 use crate::documents::root;
 
-/// A document's links and pictures, and the places in it that a link can name.
+/// The links, pictures and anchors of a document.
 struct Document {
     links: Vec<String>,
     anchors: BTreeSet<String>,
@@ -44,7 +44,7 @@ impl Document {
     }
 }
 
-/// The anchor of a heading, as mdbook and forges make it.
+/// Returns the anchor of a heading, as mdbook and forges generate it.
 fn slug(heading: &str) -> String {
     let letters = heading.trim().chars().filter_map(|c| match c {
         c if c.is_alphanumeric() || c == '_' || c == '-' => Some(c.to_ascii_lowercase()),
@@ -54,7 +54,7 @@ fn slug(heading: &str) -> String {
     letters.collect()
 }
 
-/// The pages in a directory of `docs/`, from there on.
+/// Returns the pages in a directory of `docs/`, relative to that directory.
 pub(crate) fn pages_under(directory: &str) -> Vec<String> {
     let mut pages = Vec::new();
     let mut directories = vec![root().join("docs").join(directory)];
@@ -73,7 +73,7 @@ pub(crate) fn pages_under(directory: &str) -> Vec<String> {
     pages
 }
 
-/// A path without `..` in it; none if it leads out of where it began.
+/// Returns a path without `..`, or none if the path leaves the repository.
 fn tidy(path: &Path) -> Option<PathBuf> {
     let mut tidied = PathBuf::new();
     for part in path.components() {
@@ -96,8 +96,8 @@ fn every_page_is_in_the_table_of_contents_once() {
     assert_eq!(listed, pages);
 }
 
-/// Pages of the book lead to pages of the book alone: what else is in the repository has no address there. On a
-/// forge the same links lead to the same files.
+/// Pages of the book may link only to pages of the book, because the rest of the repository has no
+/// address in the book. On a forge, the same links lead to the same files.
 #[test]
 fn every_link_leads_somewhere() {
     let docs = pages_under("").into_iter().map(|page| format!("docs/{page}"));
@@ -128,11 +128,11 @@ fn every_link_leads_somewhere() {
             }
         }
     }
-    assert!(wrong.is_empty(), "links that lead nowhere:\n{}", wrong.join("\n"));
+    assert!(wrong.is_empty(), "broken links:\n{}", wrong.join("\n"));
     assert!(documents.values().map(|document| document.links.len()).sum::<usize>() > 200);
 }
 
-/// What a page takes in from the rest of the repository is there.
+/// Checks that every file and anchor that a page includes exists.
 #[test]
 fn what_is_included_is_there() {
     let mut count = 0;

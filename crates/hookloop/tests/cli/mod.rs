@@ -1,4 +1,4 @@
-//! A project for each test of the command line, with the program in its `PATH`.
+//! A project for each test of the command line, with hookloop in its `PATH`.
 
 #![allow(dead_code, reason = "each test binary uses its part of this")]
 
@@ -12,10 +12,10 @@ use hookloop_testkit::{TestProject, TestProjectBuilder};
 use serde_json::Value;
 
 pub(crate) const BINARY: &str = env!("CARGO_BIN_EXE_hookloop");
-/// How long a test waits for something that another process does.
+/// Time limit for an effect of another process.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(20);
 
-/// What is told of a hook.
+/// The JSON fields of a hook.
 pub(crate) const HOOK_FIELDS: [&str; 18] = [
     "author",
     "blocks",
@@ -37,7 +37,7 @@ pub(crate) const HOOK_FIELDS: [&str; 18] = [
     "version",
 ];
 
-/// A [`TestProject`] in a terminal of its user.
+/// A [`TestProject`] with the `PATH` of a user.
 pub(crate) struct Project(TestProject);
 
 impl Deref for Project {
@@ -49,17 +49,17 @@ impl Deref for Project {
 }
 
 impl Project {
-    /// A directory that `init` made a project.
+    /// Returns a project after `init`.
     pub(crate) fn new() -> Project {
         Project(builder().initialized().build())
     }
 
-    /// A project with this configuration under `version: 1`.
+    /// Returns a project with this configuration after `version: 1`.
     pub(crate) fn with_config(yaml: &str) -> Project {
         Project(builder().config(format!("version: 1\n{yaml}")).build())
     }
 
-    /// A directory that is no project yet.
+    /// Returns a directory that is not a project yet.
     pub(crate) fn bare() -> Project {
         Project(builder().build())
     }
@@ -68,12 +68,12 @@ impl Project {
         self.write("hookloop.yaml", &format!("version: 1\n{yaml}"));
     }
 
-    /// Writes the user's own configuration under `version: 1`.
+    /// Writes the user's configuration after `version: 1`.
     pub(crate) fn write_own(&self, yaml: &str) {
         self.write_user_config(&format!("version: 1\n{yaml}"));
     }
 
-    /// The directory of the project's state.
+    /// Returns the state directory of the project.
     pub(crate) fn state(&self) -> PathBuf {
         PathBuf::from(self.json(&["status"])["state"].as_str().unwrap())
     }
@@ -82,14 +82,15 @@ impl Project {
         rusqlite::Connection::open(self.state().join("hookloop.db")).unwrap()
     }
 
-    /// Runs a command with `--json` that has to fail with `code` after it printed its result; returns the result.
+    /// Runs a command with `--json` that must print a result and exit with `code`; returns the
+    /// result.
     pub(crate) fn json_with(&self, code: i32, args: &[&str]) -> Value {
         let run = self.run(&[args, &["--json"]].concat());
         assert!(run.code == code && run.stderr.starts_with("{\"error\":"), "{args:?}: {run:?}");
         serde_json::from_str(&run.stdout).unwrap()
     }
 
-    /// Runs `hooks run` with `--json`; returns the result. The exit code has to fit it.
+    /// Runs `hooks run` with `--json`; returns the result. The exit code must match it.
     pub(crate) fn try_hook(&self, args: &[&str]) -> Value {
         let run = self.run(&[&["hooks", "run"], args, &["--json"]].concat());
         assert!(run.stderr.is_empty(), "{args:?}: {run:?}");
@@ -100,7 +101,7 @@ impl Project {
         result
     }
 
-    /// Adds a task, with options after its goal; answers its id.
+    /// Adds a task with these options; returns its id.
     pub(crate) fn add(&self, goal: &str, options: &[&str]) -> String {
         let task = self.json(&[&["task", "add", goal], options].concat());
         task["id"].as_str().unwrap().to_owned()
@@ -114,7 +115,7 @@ impl Project {
         self.task(id)["state"].as_str().unwrap().to_owned()
     }
 
-    /// Every event in the log, oldest first.
+    /// Returns every event of the log, oldest first.
     pub(crate) fn events(&self) -> Vec<Value> {
         self.json_lines(&["log"])
     }
@@ -123,14 +124,14 @@ impl Project {
         self.json_lines(&["log", "--type", kind])
     }
 
-    /// The one event of this type.
+    /// Returns the only event of this type.
     pub(crate) fn event(&self, kind: &str) -> Value {
         let mut events = self.events_of(kind);
         assert_eq!(events.len(), 1, "{kind}: {events:?}");
         events.remove(0)
     }
 
-    /// The goals of all tasks, oldest first.
+    /// Returns the goals of all tasks, oldest first.
     pub(crate) fn goals(&self) -> Vec<String> {
         let tasks = self.json(&["task", "list", "--limit", "0"]);
         let mut goals = strings(&tasks, "goal");
@@ -139,7 +140,7 @@ impl Project {
     }
 }
 
-/// Only what Debian has, and the program.
+/// Returns a builder whose `PATH` has only Debian's programs and hookloop.
 fn builder() -> TestProjectBuilder {
     let bin = Path::new(BINARY).parent().unwrap().display();
     TestProject::builder(BINARY)
@@ -148,18 +149,18 @@ fn builder() -> TestProjectBuilder {
         .variable("PATH", format!("{bin}:/usr/bin:/bin"))
 }
 
-/// One field of each item.
+/// Returns one field of each item.
 pub(crate) fn strings(items: &Value, field: &str) -> Vec<String> {
     let items = items.as_array().unwrap().iter();
     items.map(|item| item[field].as_str().unwrap().to_owned()).collect()
 }
 
-/// The types of events, in order.
+/// Returns the types of events, in order.
 pub(crate) fn types(events: &[Value]) -> Vec<&str> {
     events.iter().map(|event| event["type"].as_str().unwrap()).collect()
 }
 
-/// The names of an object's fields.
+/// Returns the names of an object's fields.
 pub(crate) fn fields(object: &Value) -> BTreeSet<&str> {
     object.as_object().unwrap().keys().map(String::as_str).collect()
 }

@@ -1,11 +1,11 @@
-//! Tasks in and out as JSON lines.
+//! Export and import of tasks as JSON lines.
 
 use hookloop_testkit::json_lines;
 use serde_json::{Value, json};
 
 use crate::cli::{Project, strings};
 
-/// An input that is refused with `part` in the message; nothing is added.
+/// Checks that an import is refused with `part` in the message, and that no task is added.
 fn check_refused(input: &str, part: &str) {
     let project = Project::new();
     project.add("There", &["--id", "there"]);
@@ -15,7 +15,7 @@ fn check_refused(input: &str, part: &str) {
     assert_eq!(project.goals(), ["There"], "{part}: something was added");
 }
 
-/// Tasks in every state, with edges, texts and a parent.
+/// Returns a project with tasks in every state, with dependencies, texts and a parent.
 fn varied() -> Project {
     let project = Project::new();
     let all = ["--label", "x", "--label", "y", "--deliverable", "d", "--type", "chore"];
@@ -30,7 +30,7 @@ fn varied() -> Project {
     project
 }
 
-/// An export without the times, which are those of the import.
+/// Returns an export without times, because an import sets its own.
 fn timeless(export: &str) -> Vec<Value> {
     let mut tasks = json_lines(export);
     for task in &mut tasks {
@@ -80,7 +80,7 @@ fn lines_may_come_in_any_order_and_again() {
     assert_eq!(strings(&project.task("c")["depends_on"], "id").len(), 2);
     let events = project.events().len();
     let printed = project.ok(&["task", "import", "tasks.jsonl"]);
-    assert_eq!(printed, "Added 0 tasks, 3 were there already\n");
+    assert_eq!(printed, "Added 0 tasks, 3 already exist\n");
     assert_eq!(project.events().len(), events);
 }
 

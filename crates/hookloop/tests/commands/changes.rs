@@ -1,10 +1,10 @@
-//! Moving tasks along, and what that means for those that wait.
+//! State changes of tasks, and their effect on dependent tasks.
 
 use serde_json::{Value, json};
 
 use crate::cli::{Project, strings};
 
-/// `a`, and `b` that waits for it.
+/// Returns a project with the task `a`, and `b` that depends on it.
 fn chain() -> Project {
     let project = Project::new();
     project.add("A", &["--id", "a"]);
@@ -12,7 +12,7 @@ fn chain() -> Project {
     project
 }
 
-/// A command that is refused with `part` in the message and leaves everything as it was.
+/// Checks that a command is refused with `part` in the message and changes nothing.
 fn check_refused(project: &Project, args: &[&str], part: &str) {
     let before = project.events();
     let error = project.fails(1, args);
@@ -28,14 +28,14 @@ fn steps_that_make_no_sense_are_refused() {
     check_refused(&project, &["task", "unblock", "a"], "is ready");
     project.ok(&["task", "start", "a"]);
     check_refused(&project, &["task", "start", "a"], "already active");
-    check_refused(&project, &["task", "delete", "a"], "try: hookloop task delete a --force");
-    check_refused(&project, &["task", "depend", "a", "--on", "a"], "itself");
+    check_refused(&project, &["task", "delete", "a"], "run `hookloop task delete a --force");
+    check_refused(&project, &["task", "dep", "add", "a", "--on", "a"], "itself");
     project.ok(&["task", "complete", "a"]);
     check_refused(&project, &["task", "complete", "a"], "already completed");
     check_refused(&project, &["task", "start", "a"], "is completed");
     check_refused(&project, &["task", "block", "a", "--reason", "r"], "is completed");
-    check_refused(&project, &["task", "depend", "b", "--on", "a"], "depends on `a` already");
-    check_refused(&project, &["task", "undepend", "a", "--on", "b"], "does not depend");
+    check_refused(&project, &["task", "dep", "add", "b", "--on", "a"], "depends on `a` already");
+    check_refused(&project, &["task", "dep", "remove", "a", "--on", "b"], "does not depend");
 }
 
 #[test]
@@ -43,7 +43,7 @@ fn a_blocked_task_says_why_and_those_that_wait_say_so_too() {
     let project = chain();
     let printed =
         project.ok(&["task", "block", "a", "--reason", "No access", "--needs", "A password"]);
-    assert!(printed.contains("waiting for it: 1 task"), "{printed}");
+    assert!(printed.contains("dependents that wait: 1 task"), "{printed}");
     let listed = project.ok(&["task", "list"]);
     assert!(listed.contains("waits for 1, blocked"), "{listed}");
     let blocked = json!({"reason": "No access", "required_knowledge": "A password"});
@@ -52,8 +52,8 @@ fn a_blocked_task_says_why_and_those_that_wait_say_so_too() {
     assert!(project.ok(&["status"]).contains("waiting for a blocked task"));
     let shown = project.ok(&["task", "show", "a"]);
     assert!(shown.contains("No access") && shown.contains("A password"), "{shown}");
-    assert!(project.ok(&["task", "show", "b"]).contains("blocked, so this waits too"));
-    check_refused(&project, &["task", "start", "a"], "try: hookloop task unblock a");
+    assert!(project.ok(&["task", "show", "b"]).contains("blocked, so this task waits"));
+    check_refused(&project, &["task", "start", "a"], "run `hookloop task unblock a");
 
     let unblocked = project.json(&["task", "unblock", "a"]);
     assert_eq!((&unblocked["state"], &unblocked["blocked"]), (&json!("ready"), &Value::Null));
@@ -81,7 +81,7 @@ fn deleting_a_task_blocks_those_that_wait_for_it() {
     assert_eq!(b["state"], "blocked");
     assert_eq!(b["blocked"]["reason"], "depends on `a`, which was deleted");
     assert_eq!(b["depends_on"], json!([]));
-    assert_eq!(project.event("task_deleted")["data"]["edgesRemoved"], 1);
+    assert_eq!(project.event("task_deleted")["data"]["edges_removed"], 1);
     check_refused(&project, &["task", "show", "a"], "there is no task `a`");
     project.ok(&["task", "unblock", "b"]);
     assert_eq!(project.state_of("b"), "ready");
@@ -94,7 +94,7 @@ fn deleting_with_release_lets_them_go_on() {
     assert_eq!(gone["blocked_dependents"], json!([]));
     let b = project.task("b");
     assert_eq!((&b["state"], &b["blocked"]), (&json!("ready"), &Value::Null));
-    assert_eq!(project.event("dependency_removed")["nodeId"], "b");
+    assert_eq!(project.event("dependency_removed")["node_id"], "b");
 }
 
 #[test]
@@ -111,12 +111,12 @@ fn dependencies_come_and_go() {
     for id in ["a", "b"] {
         project.add("Goal", &["--id", id]);
     }
-    assert_eq!(project.json(&["task", "depend", "b", "--on", "a"])["state"], "created");
+    assert_eq!(project.json(&["task", "dep", "add", "b", "--on", "a"])["state"], "created");
     let shown = project.task("b");
     assert_eq!(shown["open_dependencies"], 1);
     assert_eq!(strings(&shown["depends_on"], "id"), ["a"]);
     assert_eq!(strings(&project.task("a")["dependents"], "id"), ["b"]);
-    assert_eq!(project.json(&["task", "undepend", "b", "--on", "a"])["state"], "ready");
+    assert_eq!(project.json(&["task", "dep", "remove", "b", "--on", "a"])["state"], "ready");
     assert_eq!(project.task("b")["depends_on"], json!([]));
 }
 
@@ -126,9 +126,13 @@ fn a_cycle_is_refused_with_its_path() {
     project.add("A", &["--id", "a"]);
     project.add("B", &["--id", "b", "--depends-on", "a"]);
     project.add("C", &["--id", "c", "--depends-on", "b"]);
-    check_refused(&project, &["task", "depend", "a", "--on", "c"], "cycle: a → c → b → a");
-    check_refused(&project, &["task", "depend", "a", "--on", "c"], "try: hookloop task graph a");
-    check_refused(&project, &["task", "depend", "a", "--on", "b"], "cycle: a → b → a");
+    check_refused(&project, &["task", "dep", "add", "a", "--on", "c"], "cycle: a → c → b → a");
+    check_refused(
+        &project,
+        &["task", "dep", "add", "a", "--on", "c"],
+        "run `hookloop task graph a",
+    );
+    check_refused(&project, &["task", "dep", "add", "a", "--on", "b"], "cycle: a → b → a");
 }
 
 #[test]
@@ -141,7 +145,7 @@ fn a_long_cycle_is_shown_by_its_ends() {
         input += &format!("{line}\n");
     }
     project.run_with_input(&["task", "import", "-"], &input);
-    let error = project.fails(1, &["task", "depend", "t0", "--on", "t499"]);
+    let error = project.fails(1, &["task", "dep", "add", "t0", "--on", "t499"]);
     assert!(error.contains("t0 → t499 → t498") && error.contains("t1 → t0"), "{error}");
     assert!(error.contains('…') && error.len() < 300, "{error}");
 }

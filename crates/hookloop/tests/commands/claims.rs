@@ -1,4 +1,4 @@
-//! Taking tasks, holding them, and being taken for dead.
+//! Claims of tasks: claiming, heartbeats, and expired leases.
 
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::cli::{ProgramOutput, Project, strings};
 use crate::commands::races::at_once;
 
-/// The shortest lease there is.
+/// The shortest lease that is allowed.
 const SHORT: &[&str] = &["--lease", "1s"];
 
 fn with_task() -> Project {
@@ -38,10 +38,10 @@ fn a_claim_is_told_and_recorded() {
     assert_eq!(claimed["claim"], held);
     assert_eq!(project.task("t")["claim"], held);
     let event = project.event("task_started");
-    let recorded = json!({"agent": "ada", "epoch": 1, "leaseMs": 300_000});
+    let recorded = json!({"agent": "ada", "epoch": 1, "lease_ms": 300_000});
     assert_eq!(event["data"], json!({"context": null, "claim": recorded}));
     assert!(project.ok(&["task", "show", "t"]).contains("ada, epoch 1, lease 5 min"));
-    assert!(project.ok(&["task", "list"]).contains("held by ada, epoch 1"));
+    assert!(project.ok(&["task", "list"]).contains("claimed by ada, epoch 1"));
     assert!(project.ok(&["status"]).contains("1  claimed"));
     assert_eq!(project.json(&["status"])["claimed"], 1);
     project.ok(&["rebuild"]);
@@ -60,9 +60,9 @@ fn a_claimant_has_a_name() {
     };
     let claim = || project.hookloop(&["task", "claim"]);
     assert!(named(&mut claim()).starts_with("tester@"));
-    assert!(named(claim().env("HOOKLOOP_AGENT", "")).starts_with("tester@"));
-    assert_eq!(named(claim().env("HOOKLOOP_AGENT", "ada")), "ada");
-    assert_eq!(named(claim().args(["--agent", "bob"]).env("HOOKLOOP_AGENT", "ada")), "bob");
+    assert!(named(claim().env("HOOKLOOP_CLAIMANT", "")).starts_with("tester@"));
+    assert_eq!(named(claim().env("HOOKLOOP_CLAIMANT", "ada")), "ada");
+    assert_eq!(named(claim().args(["--agent", "bob"]).env("HOOKLOOP_CLAIMANT", "ada")), "bob");
     project.fails(2, &["task", "claim", "--agent", ""]);
 }
 
@@ -87,7 +87,7 @@ fn claims_take_the_most_urgent_of_their_types() {
     check(&[], "docs");
     check(&[], "untyped");
     check_refused(&project, &["task", "claim"], "no task is ready");
-    check_refused(&project, &["task", "claim", "low"], "try: hookloop task steal low");
+    check_refused(&project, &["task", "claim", "low"], "run `hookloop task take-over low");
     project.fails(2, &["task", "claim", "low", "--type", "bug"]);
 }
 
@@ -128,7 +128,7 @@ fn a_claimed_task_is_changed_by_its_holder() {
     claim(&project, &["--agent", "ada"]);
     let complete = ["task", "complete", "t"];
     check_refused(&project, &complete, "claimed by `ada`, epoch 1");
-    check_refused(&project, &complete, "try: hookloop task complete t --epoch 1");
+    check_refused(&project, &complete, "run `hookloop task complete t --epoch 1");
     check_refused(&project, &["task", "block", "t", "--reason", "r"], "block t --epoch 1");
     check_refused(&project, &["task", "release", "t"], "release t --epoch 1");
     check_refused(&project, &["task", "delete", "t"], "delete t --force");
@@ -156,12 +156,12 @@ fn the_environment_names_the_claim_of_one_task() {
     claim(&project, &["t"]);
     let run = |task: &str, epoch: &str| -> ProgramOutput {
         let mut command = project.hookloop(&["task", "complete", task]);
-        let held = [("HOOKLOOP_TASK", "t"), ("HOOKLOOP_EPOCH", epoch)];
+        let held = [("HOOKLOOP_TASK_ID", "t"), ("HOOKLOOP_EPOCH", epoch)];
         command.envs(held).output().unwrap().into()
     };
     assert_eq!(run("t", "one").code, 2);
     assert_eq!(run("t", "7").code, 1);
-    assert_eq!(run("other", "1").code, 0, "which is nobody's");
+    assert_eq!(run("other", "1").code, 0, "the task has no claim");
     assert_eq!(run("t", "1").code, 0);
 }
 
@@ -197,7 +197,7 @@ fn a_heartbeat_leaves_no_event() {
 fn a_started_task_without_a_holder_is_requeued_by_force() {
     let project = with_task();
     project.ok(&["task", "start", "t"]);
-    check_refused(&project, &["task", "requeue", "t"], "try: hookloop task requeue t --force");
+    check_refused(&project, &["task", "requeue", "t"], "run `hookloop task requeue t --force");
     project.ok(&["task", "requeue", "t", "--force"]);
     assert_eq!(project.state_of("t"), "ready");
     assert_eq!(project.event("task_released")["data"]["reason"], "requeued");
@@ -213,7 +213,7 @@ fn spawn(project: &Project, args: &[&str]) -> Child {
 fn who_beats_is_not_robbed() {
     let project = with_task();
     claim(&project, &["--agent", "ada", "--lease", "20s"]);
-    for command in ["steal", "requeue"] {
+    for command in ["take-over", "requeue"] {
         let mut child = spawn(&project, &["task", command, "t"]);
         while child.try_wait().unwrap().is_none() {
             project.ok(&["task", "heartbeat", "t", "--epoch", "1"]);
@@ -221,7 +221,7 @@ fn who_beats_is_not_robbed() {
         }
         let run: ProgramOutput = child.wait_with_output().unwrap().into();
         assert_eq!((run.code, run.stdout.as_str()), (1, ""), "{run:?}");
-        assert!(run.stderr.contains("`ada` is alive and holds task `t`, epoch 1"), "{run:?}");
+        assert!(run.stderr.contains("`ada` sends heartbeats for task `t`, epoch 1"), "{run:?}");
     }
     assert_eq!(project.events_of("task_started").len(), 1);
 }
@@ -231,10 +231,10 @@ fn who_is_silent_for_a_lease_is_taken_over() {
     let project = with_task();
     claim(&project, &[&["--agent", "ada"], SHORT].concat());
     let started = Instant::now();
-    let stolen = project.json(&["task", "steal", "t", "--agent", "bob"]);
+    let stolen = project.json(&["task", "take-over", "t", "--agent", "bob"]);
     assert!(started.elapsed() >= Duration::from_secs(1), "a whole lease");
     assert_eq!((&stolen["epoch"], &stolen["claim"]["agent"]), (&json!(2), &json!("bob")));
-    assert_eq!(project.events_of("task_started")[1]["data"]["tookOver"], "ada");
+    assert_eq!(project.events_of("task_started")[1]["data"]["took_over"], "ada");
     check_refused(
         &project,
         &["task", "complete", "t", "--epoch", "1"],
@@ -247,8 +247,11 @@ fn who_is_silent_for_a_lease_is_taken_over() {
 fn of_many_who_see_the_silence_one_acts_on_it() {
     let project = with_task();
     claim(&project, SHORT);
-    let all =
-        [vec!["task", "steal", "t"], vec!["task", "steal", "t"], vec!["task", "requeue", "t"]];
+    let all = [
+        vec!["task", "take-over", "t"],
+        vec!["task", "take-over", "t"],
+        vec!["task", "requeue", "t"],
+    ];
     let runs = at_once(&project, &all);
     assert_eq!(runs.iter().filter(|run| run.code == 0).count(), 1, "{runs:?}");
     assert!(runs.iter().all(|run| run.code < 2), "{runs:?}");

@@ -1,4 +1,4 @@
-//! The fields of what `--json` prints: added to, never renamed.
+//! The fields of `--json` output: fields may be added, but never renamed.
 
 use std::collections::BTreeSet;
 
@@ -29,7 +29,7 @@ const TASK: &[&str] = &[
     "state",
     "type",
 ];
-const FOLLOWED: &[&str] = &["added", "blocked_dependents", "hook_failures", "readied"];
+const FOLLOWED: &[&str] = &["added", "blocked_dependents", "hook_failures", "unblocked"];
 
 fn check(printed: &Value, expected: &[&[&str]]) {
     let expected: BTreeSet<&str> = expected.concat().into_iter().collect();
@@ -42,8 +42,8 @@ fn commands_on_a_task_print_it_and_what_followed() {
     let each: [&[&str]; 8] = [
         &["task", "add", "A", "--id", "a"],
         &["task", "add", "B", "--id", "b"],
-        &["task", "depend", "b", "--on", "a"],
-        &["task", "undepend", "b", "--on", "a"],
+        &["task", "dep", "add", "b", "--on", "a"],
+        &["task", "dep", "remove", "b", "--on", "a"],
         &["task", "block", "a", "--reason", "Why"],
         &["task", "unblock", "a"],
         &["task", "start", "a"],
@@ -67,7 +67,7 @@ fn tasks_are_printed_alike_everywhere() {
     check(&project.json(&["task", "list"])[0], &[TASK]);
     check(&project.json(&["task", "ready"])[0], &[TASK]);
     let graph = project.json(&["task", "graph"]);
-    check(&graph, &[&["cut", "edges", "tasks"]]);
+    check(&graph, &[&["edges", "tasks", "truncated"]]);
     check(&graph["edges"][0], &[&["needs", "task"]]);
     let exported = &json_lines(&project.ok(&["task", "export"]))[0];
     let expected = ["created_at", "description", "goal", "id", "priority", "state", "type"];
@@ -92,8 +92,8 @@ fn other_commands_print_an_object_each() {
         "root",
         "state",
         "tools",
-        "troubles",
         "trusted",
+        "warnings",
     ];
     check(&["init", "--yes"], &made);
     check(&["init"], &made);
@@ -158,7 +158,7 @@ fn schedules_are_printed_alike() {
     }
     let listed = project.json(&["schedule", "list"]);
     check(&listed[0], &[&expected]);
-    let last = ["by_hand", "missed_from", "skipped_for", "slot", "task"];
+    let last = ["by_hand", "missed_from", "occurrence", "skipped_for", "task"];
     check(&listed[0]["last"], &[&last]);
     check(&project.json(&["schedule", "remove", "s"]), &[&expected]);
     assert_eq!(project.json(&["schedule", "list"]), serde_json::json!([]));
@@ -170,20 +170,20 @@ fn the_fleet_is_printed_with_all_that_is_known_of_it() {
     let status = project.json(&["fleet", "status"]);
     let expected = [
         "budget",
-        "orders",
+        "directives",
+        "rate_limited",
         "reserved_micros",
-        "slowed",
         "spent_micros",
         "spent_today_micros",
         "workers",
     ];
     check(&status, &[&expected]);
-    check(&project.json(&["fleet", "pause", "--reason", "Why"]), &[&["order", "scope"]]);
-    let orders = project.json(&["fleet", "status"])["orders"].clone();
-    check(&orders[0], &[&["at", "by", "order", "reason", "scope"]]);
+    check(&project.json(&["fleet", "pause", "--reason", "Why"]), &[&["directive", "scope"]]);
+    let directives = project.json(&["fleet", "status"])["directives"].clone();
+    check(&directives[0], &[&["at", "by", "directive", "reason", "scope"]]);
     check(&project.json(&["fleet", "resume"]), &[&["resumed", "scope"]]);
     check(&project.json(&["fleet", "budget", "--turns", "9"]), &[&["budget"]]);
-    // A worker that was there before, and is told to end before it begins again.
+    // The worker ran before, and gets a drain directive before it starts again.
     project.ok(&["worker", "--agent", "command:true", "--name", "w", "--until-idle"]);
     project.json(&["fleet", "drain", "w"]);
     let worker = ["worker", "--agent", "command:true", "--name", "w", "--json"];
@@ -198,8 +198,8 @@ fn errors_are_objects_too() {
         let run = project.run(&[args, &["--json"]].concat());
         assert_eq!((run.code, run.stdout.as_str()), (code, ""), "{args:?}");
         let error: Value = serde_json::from_str(&run.stderr).unwrap();
-        assert_eq!(fields(&error["error"]), ["hint", "kind", "message"].into());
-        assert_eq!(error["error"]["kind"], kind);
+        assert_eq!(fields(&error["error"]), ["hint", "message", "type"].into());
+        assert_eq!(error["error"]["type"], kind);
     };
     check(&["task", "show", "no-such"], 1, "refused");
     check(&["task", "show", "bad id"], 2, "usage");

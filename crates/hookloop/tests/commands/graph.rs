@@ -1,8 +1,8 @@
-//! The graph, drawn.
+//! The drawing of the task graph.
 
 use crate::cli::Project;
 
-/// A diamond: `b` and `c` wait for `a`, `d` for both.
+/// Returns a project with a diamond: `b` and `c` depend on `a`, `d` depends on both.
 fn diamond() -> Project {
     let project = Project::new();
     project.add("Start \"here\"", &["--id", "a"]);
@@ -56,6 +56,6 @@ fn completed_tasks_are_left_out_until_asked_for() {
     project.ok(&["task", "complete", "a"]);
     assert!(!project.ok(&["task", "graph"]).contains("Start"));
     assert!(project.ok(&["task", "graph", "--all"]).contains("● "));
-    assert!(project.ok(&["task", "graph", "--limit", "2"]).contains("there are more"));
-    assert_eq!(project.json(&["task", "graph", "--limit", "2"])["cut"], true);
+    assert!(project.ok(&["task", "graph", "--limit", "2"]).contains("more tasks exist"));
+    assert_eq!(project.json(&["task", "graph", "--limit", "2"])["truncated"], true);
 }

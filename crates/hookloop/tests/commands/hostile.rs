@@ -1,8 +1,8 @@
-//! Texts that want to be more than text.
+//! Texts with control characters, shell syntax and line breaks.
 
 use crate::cli::Project;
 
-/// Goals that try to reach the terminal, the shell, or the next line.
+/// Goals that try to control the terminal, run a shell command or start a new line.
 const HOSTILE: [&str; 9] = [
     "\u{1b}[2J\u{1b}]0;owned\u{7}red \u{1b}[31malert",
     "one\nerror: two\n  try: rm -rf /",
@@ -15,7 +15,7 @@ const HOSTILE: [&str; 9] = [
     "tab\tseparated",
 ];
 
-/// Characters that a terminal would act on, or that hide what is there.
+/// Returns whether a terminal would act on the character, or whether it hides text.
 fn is_harmful(c: char) -> bool {
     let hidden = ['\u{61c}', '\u{2028}', '\u{2029}', '\u{feff}'];
     (c.is_control() && c != '\n' && c != '\t')
@@ -37,7 +37,7 @@ fn hostile_goals_are_kept_and_printed_harmless() {
         let printed = project.ok(&["task", "add", goal, "--id", &id]);
         assert_harmless(&printed);
         assert_eq!(printed.lines().count(), 1, "{printed:?}");
-        assert_eq!(project.task(&id)["goal"], *goal, "kept as it was");
+        assert_eq!(project.task(&id)["goal"], *goal, "the goal is stored unchanged");
         assert_harmless(&project.ok(&["task", "show", &id]));
     }
     let commands: [&[&str]; 6] = [

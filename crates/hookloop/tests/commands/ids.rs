@@ -1,4 +1,4 @@
-//! Ids, and the starts of ids that stand for them.
+//! Ids, and prefixes of ids.
 
 use crate::cli::Project;
 
@@ -9,11 +9,11 @@ fn the_start_of_an_id_is_enough_where_it_is_unique() {
         project.add("Goal", &["--id", id]);
     }
     assert_eq!(project.task("b")["id"], "beta");
-    project.ok(&["task", "depend", "be", "--on", "alpha-2"]);
+    project.ok(&["task", "dep", "add", "be", "--on", "alpha-2"]);
     assert_eq!(project.task("bet")["depends_on"][0]["id"], "alpha-2");
     let error = project.fails(1, &["task", "start", "alpha"]);
     assert!(error.contains("alpha-1") && error.contains("alpha-2"), "{error}");
-    assert!(error.contains("try:"), "{error}");
+    assert!(error.contains("hint: run `"), "{error}");
     assert_eq!(project.state_of("alpha-1"), "ready");
 }
 
@@ -63,7 +63,7 @@ fn a_task_that_is_not_there_is_said_with_a_hint() {
     for args in commands {
         let error = project.fails(1, args);
         assert!(error.contains("there is no task `nope`"), "{args:?}: {error}");
-        assert!(error.contains("try: hookloop task list"), "{args:?}: {error}");
+        assert!(error.contains("run `hookloop task list"), "{args:?}: {error}");
     }
     assert_eq!(project.goals(), [] as [&str; 0]);
 }

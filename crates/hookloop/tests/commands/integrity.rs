@@ -10,7 +10,7 @@ fn with_events() -> Project {
     project
 }
 
-/// Damages the database behind the program's back; `verify` has to say `part`.
+/// Damages the database outside of hookloop; `verify` must report `part`.
 fn check(sql: &str, part: &str) {
     let project = with_events();
     let changed = project.database().execute(sql, []).unwrap();
@@ -75,10 +75,10 @@ fn a_database_of_a_newer_version_is_left_alone() {
     let project = with_events();
     project.database().pragma_update(None, "user_version", 99).unwrap();
     let error = project.fails(70, &["task", "list"]);
-    assert!(error.contains("version 99") && error.contains("try: update hookloop"), "{error}");
+    assert!(error.contains("version 99") && error.contains("hint: update hookloop"), "{error}");
 }
 
-/// The state hash and the events of a log whose last four of seven events are gone.
+/// Returns a project whose log lost the last four of seven events.
 fn with_lost_events() -> Project {
     let project = Project::new();
     for n in 0..7 {
@@ -158,7 +158,7 @@ fn edited_view_tables_are_found_and_named() {
     assert!(error.contains("table `remark`"), "{error}");
 }
 
-/// New tables are no reason to forget what was acknowledged.
+/// Checks that a schema update keeps the acknowledged head of the log.
 #[test]
 fn a_file_of_an_older_version_keeps_its_acknowledged_head() {
     let project = with_lost_events();
@@ -167,7 +167,7 @@ fn a_file_of_an_older_version_keeps_its_acknowledged_head() {
     assert!(error.contains("ends at event 3, but 7 were acknowledged"), "{error}");
 }
 
-/// Removes what SQLite keeps beside the file, so that the file alone is the log.
+/// Removes the WAL files of SQLite, so that the database file alone holds the log.
 fn fold_wal(project: &Project) {
     project.database().execute_batch("PRAGMA wal_checkpoint(TRUNCATE)").unwrap();
     for name in ["hookloop.db-wal", "hookloop.db-shm"] {
@@ -304,7 +304,7 @@ fn a_command_that_meets_a_dropped_table_names_the_file_and_rebuild() {
     let project = with_events();
     project.database().execute_batch("DROP TABLE task").unwrap();
     let error = project.fails(70, &["task", "list"]);
-    assert!(error.contains("hookloop.db") && error.contains("try: hookloop rebuild"), "{error}");
+    assert!(error.contains("hookloop.db") && error.contains("run `hookloop rebuild"), "{error}");
 }
 
 #[test]

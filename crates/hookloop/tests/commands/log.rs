@@ -46,7 +46,7 @@ fn filters_can_be_combined() {
 fn bookkeeping_is_shown_when_asked_for() {
     let project = with_history();
     project.add("C", &["--id", "c"]);
-    project.ok(&["task", "depend", "c", "--on", "b"]);
+    project.ok(&["task", "dep", "add", "c", "--on", "b"]);
     assert!(!project.ok(&["log"]).contains("graph_advanced"));
     assert!(project.ok(&["log", "--all"]).contains("graph_advanced"));
 }
@@ -82,7 +82,7 @@ fn a_reader_that_leaves_is_no_error() {
     }
 }
 
-/// `log --follow` under way; ended when it is dropped.
+/// A running `log --follow`, killed on drop.
 struct Follower {
     child: Child,
     lines: Receiver<String>,
@@ -117,9 +117,9 @@ fn following_prints_what_was_and_what_comes() {
     let project = Project::new();
     project.add("Before", &["--id", "before"]);
     let follower = Follower::start(&project, &[]);
-    assert_eq!(follower.next()["nodeId"], "before");
+    assert_eq!(follower.next()["node_id"], "before");
     project.add("After", &["--id", "after"]);
-    assert_eq!(follower.next()["nodeId"], "after");
+    assert_eq!(follower.next()["node_id"], "after");
     project.ok(&["task", "complete", "after"]);
     assert_eq!(follower.next()["type"], "task_completed");
 }
@@ -134,7 +134,7 @@ fn following_keeps_to_the_filters() {
     project.ok(&["task", "start", "a"]);
     let event = follower.next();
     assert_eq!(
-        (event["nodeId"].as_str(), event["type"].as_str()),
+        (event["node_id"].as_str(), event["type"].as_str()),
         (Some("a"), Some("task_started"))
     );
 }

@@ -1,4 +1,4 @@
-//! What is said when the place, the configuration or the command line is wrong.
+//! Error messages for wrong directories, configurations and command lines.
 
 use std::os::unix::fs::PermissionsExt;
 
@@ -12,7 +12,7 @@ fn outside_of_a_project_the_way_in_is_named() {
     for args in commands {
         let error = project.fails(2, args);
         assert!(error.contains("no hookloop.yaml in "), "{args:?}: {error}");
-        assert!(error.ends_with("try: hookloop init\n"), "{args:?}: {error}");
+        assert!(error.ends_with("hint: run `hookloop init`\n"), "{args:?}: {error}");
     }
 }
 
@@ -68,7 +68,7 @@ fn a_state_directory_that_others_can_write_to_is_refused() {
         set(mode);
         let error = project.fails(70, &["task", "add", "Goal"]);
         assert!(error.contains("can be written by other users"), "{error}");
-        assert!(error.contains(&format!("try: chmod 700 {}", state.display())), "{error}");
+        assert!(error.contains(&format!("run `chmod 700 {}", state.display())), "{error}");
     }
     set(0o700);
     assert_eq!(project.goals(), [] as [&str; 0]);
@@ -104,7 +104,7 @@ fn wrong_command_lines_are_usage_errors() {
     check(&["task", "add", "Goal", "--priority", "10"], "0 (first) to 9");
     check(&["task", "add", "Goal", "--priority", "high"], "`high` is not a priority");
     check(&["task", "block", "x"], "--reason");
-    check(&["task", "depend", "x"], "--on");
+    check(&["task", "dep", "add", "x"], "--on");
     check(&["task", "ad"], "tip: a similar subcommand exists");
     check(&["log", "--from", "yesterday"], "--from");
     check(&["run", "x", "--max-duration", "5 minutes"], "write a number of seconds such as `30`");

@@ -1,4 +1,4 @@
-//! Processes that want the same thing at the same time.
+//! Concurrent processes that compete for the same task or event.
 
 use std::process::{Child, Stdio};
 
@@ -8,7 +8,7 @@ use crate::cli::{ProgramOutput, Project};
 
 const PROCESSES: usize = 4;
 
-/// Runs the commands at once.
+/// Runs the commands concurrently.
 pub(crate) fn at_once(project: &Project, commands: &[Vec<&str>]) -> Vec<ProgramOutput> {
     let spawn = |args: &Vec<&str>| -> Child {
         let mut command = project.hookloop(args);
@@ -32,7 +32,7 @@ fn one_of_many_completes_a_task() {
         }
     }
     assert_eq!(project.events_of("task_completed").len(), 5);
-    assert_eq!(project.goals().len(), 10, "one review each");
+    assert_eq!(project.goals().len(), 10, "one review per task");
 }
 
 #[test]
@@ -55,8 +55,8 @@ fn two_edges_do_not_close_a_cycle_together() {
         for id in ["a", "b"] {
             project.add("Goal", &["--id", id]);
         }
-        let there = vec!["task", "depend", "a", "--on", "b"];
-        let back = vec!["task", "depend", "b", "--on", "a"];
+        let there = vec!["task", "dep", "add", "a", "--on", "b"];
+        let back = vec!["task", "dep", "add", "b", "--on", "a"];
         let mut codes: Vec<i32> =
             at_once(&project, &[there, back]).into_iter().map(|run| run.code).collect();
         codes.sort_unstable();

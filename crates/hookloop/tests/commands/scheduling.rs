@@ -1,4 +1,4 @@
-//! Tasks for later, bounds of tasks in hands, and tasks that come again.
+//! Delayed and recurring tasks, and work-in-progress limits.
 
 use crate::cli::{Project, strings, types};
 
@@ -23,10 +23,10 @@ fn a_task_for_later_is_not_ready() {
     let status = project.json(&["status"]);
     assert_eq!((&status["tasks"]["created"], &status["tasks"]["ready"]), (&2.into(), &0.into()));
     assert_eq!(status["waiting_for_time"]["tasks"], 2);
-    assert!(project.ok(&["status"]).contains("2  waiting for their time, the next for 20"));
+    assert!(project.ok(&["status"]).contains("2  waiting for their start time, the next for 20"));
     let shown = project.ok(&["task", "show", "a"]);
     assert!(shown.contains(&format!("not before  {time}")), "{shown}");
-    assert!(project.ok(&["why", "a"]).contains("its time has not come: 2090-12-01T08:00Z"));
+    assert!(project.ok(&["why", "a"]).contains("waits for its start time: 2090-12-01T08:00Z"));
     assert_eq!(strings(&project.json(&["task", "list", "--state", "created"]), "id"), ["b", "a"]);
     assert_eq!(project.json(&["task", "list", "--state", "ready"]), serde_json::json!([]));
     project.ok(&["task", "complete", "a"]);
@@ -53,8 +53,8 @@ fn mistakes_about_times_are_named() {
     };
     let add = ["task", "add", "A"];
     let with = |more: &[&'static str]| [&add, more].concat();
-    check(&with(&["--not-before", "tomorrow"]), 2, "not a time with its zone");
-    check(&with(&["--not-before", "2090-12-01T08:00"]), 2, "not a time with its zone");
+    check(&with(&["--not-before", "tomorrow"]), 2, "not a time with a zone");
+    check(&with(&["--not-before", "2090-12-01T08:00"]), 2, "not a time with a zone");
     check(&with(&["--after", "soon"]), 2, "not a length of time");
     check(&with(&["--after", "1h", "--not-before", "2090-12-01T08:00Z"]), 2, "cannot be used with");
     let schedule =
@@ -69,25 +69,25 @@ fn mistakes_about_times_are_named() {
     );
     check(&["schedule", "pause", "s"], 1, "there is no schedule `s`");
     check(&["schedule", "show", "s"], 1, "hookloop schedule list");
-    project.configure("scheduling: {ageing: soon}\n");
-    check(&["task", "ready"], 2, "hookloop.yaml:2:22");
+    project.configure("scheduling: {priority_aging: soon}\n");
+    check(&["task", "ready"], 2, "hookloop.yaml:2:30");
 }
 
 #[test]
 fn a_claim_says_which_limit_it_met() {
-    let project = Project::with_config("scheduling: {wip: 2, wip_of: {bug: 1}}\n");
+    let project = Project::with_config("scheduling: {wip: 2, wip_by_type: {bug: 1}}\n");
     for (id, kind) in [("b1", "bug"), ("b2", "bug"), ("c1", "chore"), ("c2", "chore")] {
         project.add("G", &["--id", id, "--type", kind]);
     }
     assert_eq!(project.json(&["task", "claim"])["id"], "b1");
     let bugs = project.fails(1, &["task", "claim", "--type", "bug"]);
-    assert!(bugs.contains("1 task is in hands of type `bug`"), "{bugs}");
+    assert!(bugs.contains("1 task of type `bug` is in progress"), "{bugs}");
     assert_eq!(project.json(&["task", "claim"])["id"], "c1");
     for args in [&["task", "claim"][..], &["task", "claim", "c2"], &["task", "start", "c2"]] {
         let full = project.fails(1, args);
-        assert!(full.contains("2 tasks are in hands, as many as `scheduling.wip`"), "{full}");
+        assert!(full.contains("2 tasks are in progress, the limit of `scheduling.wip`"), "{full}");
     }
-    assert_eq!(project.events_of("slot_taken").len(), 0, "bookkeeping");
+    assert_eq!(project.events_of("wip_permit_acquired").len(), 0, "bookkeeping");
     project.ok(&["task", "release", "c1", "--epoch", "1"]);
     project.ok(&["task", "start", "c2"]);
     project.ok(&["rebuild"]);
@@ -123,7 +123,7 @@ fn a_schedule_is_set_shown_and_removed() {
         project.fails(1, &["schedule", "add", "nightly", "--cron", "* * * * *", "--goal", "G"]);
     assert!(exists.contains("exists already"), "{exists}");
     let printed = project.ok(&["schedule", "show", "nightly"]);
-    assert_eq!(printed.matches("T22:00Z").count(), 3, "the next ones: {printed}");
+    assert_eq!(printed.matches("T22:00Z").count(), 3, "the next occurrences: {printed}");
     assert_eq!(project.json(&["schedule", "pause", "nightly"])["next"], serde_json::Value::Null);
     assert!(project.ok(&["schedule", "list"]).contains("paused"));
     let made = project.json(&["schedule", "run", "nightly"]);
@@ -143,12 +143,13 @@ fn a_schedule_is_set_shown_and_removed() {
     project.ok(&["rebuild"]);
 }
 
-/// Whatever is changed in the project next, what was due is made first. A command that reads makes nothing.
+/// A command that changes the project first creates the due tasks. A command that reads creates
+/// none.
 #[test]
 fn a_slot_that_passed_is_made_by_the_next_command_that_changes_something() {
     let project = Project::new();
     project.ok(&["schedule", "add", "hourly", "--cron", "0 * * * *", "--goal", "Look around"]);
-    // As if the program had been away since then.
+    // Moves the next occurrence into the past, as if hookloop had not run since then.
     let pass = || {
         project.database().execute("UPDATE schedule SET next = 1767225600000", []).unwrap();
     };
@@ -160,13 +161,13 @@ fn a_slot_that_passed_is_made_by_the_next_command_that_changes_something() {
     let id = tasks[0]["id"].as_str().unwrap();
     assert!(id.starts_with("hourly-2") && id.ends_with("00"), "{id}");
     let fired = project.event("schedule_fired");
-    assert_eq!((&fired["data"]["taskId"], &fired["nodeId"]), (&id.into(), &"system".into()));
-    assert_eq!(fired["data"]["missedFrom"], "2026-01-01T00:00:00.000Z");
-    assert_eq!(fired["metadata"]["triggeredBy"], "schedule:hourly");
+    assert_eq!((&fired["data"]["task_id"], &fired["node_id"]), (&id.into(), &"system".into()));
+    assert_eq!(fired["data"]["missed_from"], "2026-01-01T00:00:00.000Z");
+    assert_eq!(fired["metadata"]["triggered_by"], "schedule:hourly");
     pass();
     project.ok(&["dispatch"]);
     let events = project.events_of("schedule_fired");
-    assert_eq!((events.len(), &events[1]["data"]["skippedFor"]), (2, &id.into()));
+    assert_eq!((events.len(), &events[1]["data"]["skipped_for"]), (2, &id.into()));
     assert_eq!(project.goals().len(), 1);
     project.ok(&["verify"]);
 }

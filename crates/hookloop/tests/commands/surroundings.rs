@@ -1,4 +1,4 @@
-//! Directories, clocks and owners that are not as usual.
+//! Unusual directories, clocks and file owners.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -12,12 +12,12 @@ use hookloop_testkit::TestProject;
 use crate::cli::BINARY;
 
 const USAGE: i32 = 2;
-/// A gate that the agent satisfies, and the agent.
+/// A gate that the agent satisfies.
 const CONFIG: &str =
     "version: 1\nhooks:\n  stop:\n    - {name: done, command: \"test -f done.txt\"}\n";
 const AGENT: &str = "command:cat > /dev/null; touch done.txt; echo '<promise>COMPLETE</promise>'";
 
-/// A project in a directory of this name, whose user has no configuration.
+/// Returns a project in a directory of this name, whose user has no configuration.
 fn project(name: &[u8]) -> TestProject {
     let builder = TestProject::builder(BINARY).directory_name(OsStr::from_bytes(name));
     builder.without_user_config().inherited_path().build()
@@ -56,13 +56,13 @@ fn a_directory_whose_name_is_not_utf8_is_refused_with_a_hint() {
         assert!(error.contains("is not UTF-8") && error.contains("rename"), "{args:?}: {error}");
         assert!(!error.contains("panicked"), "{args:?}: {error}");
     }
-    // Doctor looks at everything else nevertheless.
+    // `doctor` still checks everything else.
     let doctor = project.hookloop(&["doctor"]).output().unwrap();
     assert!(String::from_utf8_lossy(&doctor.stdout).contains("is not UTF-8"));
     assert!(!error_of(&doctor).contains("panicked"), "{}", error_of(&doctor));
 }
 
-/// Files whose names are not UTF-8, in a project whose own name is.
+/// Files whose names are not UTF-8, in a project with a UTF-8 name.
 #[test]
 fn files_whose_names_are_not_utf8_are_worked_with() {
     let project = project(b"project");
@@ -101,7 +101,7 @@ fn a_clock_before_1970_stops_no_command() {
         &["verify"],
         &["rebuild"],
     ] {
-        // Waits go by the other clock, which is left alone.
+        // Waits use the monotonic clock, which is not faked.
         let mut command = project.command("faketime");
         command.arg("1960-01-01 00:00:00").arg(BINARY).args(args);
         let ran = command.env("FAKETIME_DONT_FAKE_MONOTONIC", "1").output().unwrap();
@@ -109,7 +109,7 @@ fn a_clock_before_1970_stops_no_command() {
     }
 }
 
-/// A `git` that takes every repository for another user's, as it does in containers.
+/// Returns a `git` that treats every repository as another user's, as in containers.
 fn distrustful_git(project: &TestProject) -> PathBuf {
     let bin = project.beside("bin");
     fs::create_dir(&bin).unwrap();
@@ -129,7 +129,7 @@ fn receipts_with_a_tree(project: &TestProject, bin: &Path) -> usize {
     let _ = fs::remove_file(project.root().join("done.txt"));
     let ran = run(&["run", "Do it", "--agent", AGENT]);
     assert!(!error_of(&ran).contains("panicked"), "{}", error_of(&ran));
-    let log = run(&["log", "--json", "--type", "receipt_made"]).stdout;
+    let log = run(&["log", "--json", "--type", "receipt_recorded"]).stdout;
     let log = String::from_utf8(log).unwrap();
     let receipts = log.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
     receipts.filter(|receipt| receipt["data"]["tree"].is_string()).count()

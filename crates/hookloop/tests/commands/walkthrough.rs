@@ -1,4 +1,4 @@
-//! The first lines that a new user types, exactly as written.
+//! The first commands of a new user, exactly as written.
 
 use crate::cli::Project;
 
@@ -12,7 +12,7 @@ echo "ready:" $(hookloop task ready --json | jq -r '.[].id')
 hookloop task start "$A" > /dev/null && hookloop task complete "$A" --result "Research complete" > /dev/null
 echo "goals:" $(hookloop task ready --json | jq -r '.[].goal' | sort | tr '\n' '|')
 echo "types:" $(hookloop log --json | jq -r .type)
-hookloop task depend "$A" --on "$B" 2> refusal && exit 3 || echo "refused: $?"
+hookloop task dep add "$A" --on "$B" 2> refusal && exit 3 || echo "refused: $?"
 grep -q "cycle: $A → $B → $A" refusal
 hookloop verify > /dev/null && hookloop rebuild > /dev/null
 echo "end"
@@ -50,7 +50,7 @@ fn init_says_what_it_did_and_can_be_repeated() {
 fn init_without_anyone_to_ask_writes_nothing() {
     let project = Project::bare();
     let error = project.fails(1, &["init"]);
-    assert!(error.contains("try: hookloop init --yes"), "{error}");
+    assert!(error.contains("run `hookloop init --yes"), "{error}");
     assert_eq!(std::fs::read_dir(project.root()).unwrap().count(), 0);
 }
 
@@ -87,7 +87,7 @@ fn completions_are_printed_for_each_shell() {
     assert!(run.code == 0 && run.stderr.is_empty(), "{run:?}");
 }
 
-/// `--help` behind a command line is answered after the words before it were understood.
+/// `--help` after a command line is answered only if the words before it are valid.
 const HINTS: &str = r#"
 set -u
 hookloop init --yes > /dev/null

@@ -1,13 +1,14 @@
-//! A person takes a submission that reviewers refused. Nobody is asked again, and a base that would be red is not made.
+//! A person approves a submission that reviewers refused. No reviewer runs again, and a merge that
+//! would make the base red is refused.
 
 use std::fs;
 
 use crate::delivery_project::{DeliveryProject, GREEN};
 
-/// A reviewer that refuses everything, and counts how often it was asked.
+/// Returns a project whose reviewer refuses everything, and counts its runs.
 fn project() -> DeliveryProject {
     let config = format!(
-        "delivery: {{}}\nlimits: {{continuations: 0}}\nagents:\n  strict:\n    kind: command\n    command: >-\n      \
+        "delivery: {{}}\nlimits: {{max_continuations: 0}}\nagents:\n  strict:\n    type: command\n    command: >-\n      \
          cat > $HOME/prompt; echo asked >> $HOME/asked;\n      \
          id=$(sed -n 's/.*\"const\": *\"\\([0-9a-f]*\\)\".*/\\1/p' $HOME/prompt | head -1);\n      \
          sed \"s/ID/$id/\" $HOME/answer\n\
@@ -70,7 +71,7 @@ fn an_approval_makes_no_red_base_and_is_of_one_commit() {
     assert_eq!(fates["t1"].0, "blocked", "{fates:?}");
     assert!(fates["t1"].1.contains("green"), "{fates:?}");
     assert_eq!(project.on_main("work.txt"), "");
-    // What is worked on again has to be looked at again.
+    // Changed work has to be reviewed again.
     let red = problem(&project);
     assert_ne!(red, refused);
     project.does("t1", 2, "echo better > work.txt");
@@ -86,7 +87,7 @@ fn an_approval_makes_no_red_base_and_is_of_one_commit() {
     assert!(asked(&project) > before);
 }
 
-/// What the train says that it takes a human for is one problem, however often it says so.
+/// A merge that needs a person is one problem, even if it is attempted several times.
 #[test]
 fn a_submission_that_can_not_be_merged_is_one_problem_until_it_is() {
     use std::os::unix::fs::PermissionsExt;
@@ -100,11 +101,11 @@ fn a_submission_that_can_not_be_merged_is_one_problem_until_it_is() {
     fs::set_permissions(&guard, fs::Permissions::from_mode(0o755)).unwrap();
     assert_eq!(project.merge()["t1"].0, "waits");
     let key = problem(&project);
-    assert_eq!(project.json_values(&["inbox", "show", &key])[0]["kind"], "merge_held");
+    assert_eq!(project.json_values(&["inbox", "show", &key])[0]["type"], "merge_blocked");
     assert_eq!(project.merge()["t1"].0, "waits");
     assert_eq!(problem(&project), key);
     project.rebuild();
-    // Its author could do something about it.
+    // The answer goes to the author, so that the work can be changed.
     project.json_values(&["inbox", "answer", &key, "Use the other branch."]);
     assert_eq!(project.state("t1"), "ready");
     assert_eq!(project.run_tasks().code, 6);

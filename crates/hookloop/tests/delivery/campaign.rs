@@ -1,6 +1,7 @@
-//! Many branches at once, good, bad and conflicting, in any order: the base is green at each of its commits.
+//! Many good, bad and conflicting branches in any order: every commit of the base passes its tests.
 //!
-//! `HOOKLOOP_TRAINS=200 cargo nextest run -p hookloop --test delivery_flow delivery::campaign` does two hundred rounds.
+//! `HOOKLOOP_TRAINS=200 cargo nextest run -p hookloop --test delivery_flow delivery::campaign` runs
+//! 200 rounds.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -17,11 +18,11 @@ const BRANCHES: usize = 30;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Nature {
     Good,
-    /// Its tests fail.
+    /// The tests of the task fail.
     Bad,
-    /// It changes the line that others of its kind change.
+    /// The task changes the same line as other tasks of this kind.
     Conflicting,
-    /// Fine by itself, and not with the other of its kind.
+    /// The task passes alone, but not together with another task of this kind.
     Incompatible,
 }
 
@@ -34,12 +35,13 @@ fn nature(random: &mut SeededRandom) -> Nature {
     }
 }
 
-/// Tests that the base has to pass: no file says bad, and there is at most one that claims to be the only one.
+/// Returns the tests of the base: no file contains bad, and at most one file claims to be the only
+/// one.
 fn tests() -> String {
     format!("{GREEN} && [ $(ls only-*.txt 2>/dev/null | wc -l) -le 1 ]")
 }
 
-/// Puts a submitted task into the project, as a session would.
+/// Adds a submitted task to the project, as a session would.
 fn submit(project: &DeliveryProject, id: &str, nature: Nature) {
     project.add(id, &[]);
     let script = match nature {
@@ -99,7 +101,7 @@ fn round(seed: u64) {
     check_base(&project, seed);
 }
 
-/// Every state that the base was ever in passes the tests.
+/// Checks that every commit of the base passes the tests.
 fn check_base(project: &DeliveryProject, seed: u64) {
     let clone = project.root().parent().unwrap().join("check");
     run_git(
@@ -114,9 +116,9 @@ fn check_base(project: &DeliveryProject, seed: u64) {
     }
 }
 
-/// Rounds, unless `HOOKLOOP_TRAINS` says otherwise.
+/// The number of rounds, unless `HOOKLOOP_TRAINS` is set.
 const ROUNDS: u64 = 8;
-/// Parts of the rounds. They run at the same time.
+/// The number of parts of the rounds, which run at the same time.
 const PARTS: u64 = 4;
 
 fn part(number: u64) {

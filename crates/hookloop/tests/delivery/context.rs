@@ -1,4 +1,4 @@
-//! What the hooks of a delivery are told about it, and about each other.
+//! The context of delivery hooks: the delivery, and the context of other hooks.
 
 use std::fs;
 
@@ -6,14 +6,14 @@ use serde_json::{Value, json};
 
 use crate::delivery_project::{DeliveryProject, GREEN};
 
-/// A hook that keeps what it reads, in a file of its name.
+/// Returns a hook command that stores its input in a file with its name.
 fn keeps(name: &str) -> String {
     format!(
         "cat > $HOME/{name}.json; printf '%s|%s' {{{{pr_url}}}} {{{{commits}}}} > $HOME/{name}.vars"
     )
 }
 
-/// What a hook of that name has read: its input, and its variables.
+/// Returns the input and the variables that a hook of that name has stored.
 fn kept(project: &DeliveryProject, name: &str) -> (Value, String) {
     let home = project.root().parent().unwrap().join("home");
     let input = fs::read_to_string(home.join(format!("{name}.json"))).unwrap();
@@ -59,7 +59,7 @@ hooks:
     assert_eq!(project.state("t1"), "submitted", "{}", ran.stderr);
     assert_eq!(project.merge()["t1"].0, "merged");
 
-    let url = ran.all("submit_judged")[0]["submission"]["url"].as_str().unwrap().to_owned();
+    let url = ran.all("submission_evaluated")[0]["submission"]["url"].as_str().unwrap().to_owned();
     let head = forge.pulls()[0].head.clone();
     let (early, variables) = kept(&project, "early");
     let delivery = &early["hookloop"]["delivery"];
@@ -81,7 +81,7 @@ hooks:
         assert_eq!(delivery["agent"], project.agent(), "{name}");
         assert_eq!(variables, format!("{url}|1"), "{name}");
         let mut found = input["hookloop"]["context"].clone();
-        // The built-in step leaves the address and number of the request.
+        // The built-in step adds the address and number of the request.
         for own in ["pr_url", "url", "number", "head", "branch"] {
             found.as_object_mut().unwrap().remove(own);
         }
@@ -91,7 +91,7 @@ hooks:
     assert_eq!(maker["hookloop"]["context"]["pr_url"], url);
 }
 
-/// A condition on the request before there is one has no value, so the gate blocks.
+/// A condition on a request that does not exist yet has no value, so the gate blocks.
 #[test]
 fn a_condition_on_a_request_that_is_not_there_fails_closed() {
     let config = "delivery: {}
@@ -110,7 +110,7 @@ hooks:
     assert!(reasons.iter().any(|why| why.contains("`pr_url` has no value here")), "{reasons:?}");
 }
 
-/// A hook that passed on the same files is not run again, and its context still reaches later hooks.
+/// A hook that passed on the same files does not run again; later hooks still get its context.
 #[test]
 fn context_of_a_hook_that_is_not_run_again_still_reaches_later_hooks() {
     let config = format!(

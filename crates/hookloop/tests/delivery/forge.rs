@@ -1,4 +1,4 @@
-//! Delivery by pull requests, on a forge that is on loopback and has real commits.
+//! Delivery by pull requests, on a forge on loopback with real commits.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -25,7 +25,7 @@ fn a_task_becomes_a_request_and_the_request_is_merged() {
     let pulls = forge.pulls();
     assert_eq!(pulls.len(), 1);
     assert_eq!(pulls[0].title, "Goal of it");
-    let submission = &ran.all("submit_judged")[0]["submission"];
+    let submission = &ran.all("submission_evaluated")[0]["submission"];
     assert_eq!(submission["number"], 1, "{submission}");
     assert_eq!(project.merge()["t1"].0, "merged");
     assert!(matches!(forge.pulls()[0].state, State::Merged(_)), "{:?}", forge.pulls());
@@ -36,7 +36,7 @@ fn a_task_becomes_a_request_and_the_request_is_merged() {
     assert!(!kept.windows(TOKEN.len()).any(|part| part == TOKEN.as_bytes()), "the token is stored");
 }
 
-/// Row 18: work that was sent back and submitted again is in the same request, which has the new commit.
+/// Row 18: returned work that is submitted again is in the same request, with the new commit.
 #[test]
 fn a_second_submission_is_the_same_request_with_the_new_commit() {
     let (project, forge) = DeliveryProject::on_forge(&config(""), &[("a.txt", "a\n")]);
@@ -54,13 +54,13 @@ fn a_second_submission_is_the_same_request_with_the_new_commit() {
     assert_eq!(project.on_main("work.txt"), "mended\n");
 }
 
-/// A session may be stopped in the middle of its push, for as long as it takes others to finish the task.
+/// A session may be stopped in the middle of its push, until another session has finished the task.
 #[test]
 fn who_has_lost_the_task_while_it_pushed_asks_for_nothing() {
     let (project, forge) = DeliveryProject::on_forge(&config(""), &[("a.txt", "a\n")]);
     project.add("t1", &[]);
     project.does("t1", 1, "echo work > work.txt");
-    // The remote waits in the middle of the push until a person has taken the task away.
+    // The remote waits in the middle of the push until a person has requeued the task.
     let hook = project.remote().join("hooks/pre-receive");
     let place = project.remote();
     let script = format!(
@@ -85,7 +85,7 @@ fn who_has_lost_the_task_while_it_pushed_asks_for_nothing() {
     });
     assert_ne!(ran.code, 0, "{}", ran.stderr);
     assert_eq!(project.at_remote(&["show", "hookloop/t1:work.txt"]), "work", "it was pushed");
-    assert_eq!(forge.count(Route::Open), 0, "and not asked for");
+    assert_eq!(forge.count(Route::Open), 0, "no request was opened");
 }
 
 #[test]
@@ -122,7 +122,7 @@ fn a_failed_check_sends_the_task_back() {
     assert_eq!(project.state("t1"), "ready");
 }
 
-/// Somebody merges it by hand: the task is done.
+/// If a person merges the request, the task is completed.
 #[test]
 fn a_request_that_somebody_merged_completes_its_task() {
     let (project, forge) = DeliveryProject::on_forge(&config(""), &[("a.txt", "a\n")]);
@@ -135,7 +135,7 @@ fn a_request_that_somebody_merged_completes_its_task() {
     assert_eq!(forge.count(Route::Merge), 0);
 }
 
-/// Whatever is lost on the way, there is one request.
+/// Lost answers of the forge do not lead to a second request.
 #[test]
 fn a_forge_that_fails_now_and_then_ends_with_one_request() {
     let (project, forge) = DeliveryProject::on_forge(&config(""), &[("a.txt", "a\n")]);
@@ -155,13 +155,13 @@ fn a_forge_that_fails_now_and_then_ends_with_one_request() {
     assert_eq!(project.at_remote(&["rev-list", "--count", "main"]), "2", "it is in the base once");
 }
 
-/// A forge that can't be reached for a while costs no turn.
+/// If the forge is unreachable for a while, this costs no turn.
 #[test]
 fn what_can_not_be_asked_for_now_is_asked_for_later() {
     let (project, forge) = DeliveryProject::on_forge(&config(""), &[("a.txt", "a\n")]);
     project.add("t1", &[]);
     project.does("t1", 1, "echo work > work.txt");
-    // As often as it is tried at once.
+    // The forge fails for as many attempts as are made at once.
     forge.fail_at(Route::List, 4, Fault::status(502));
     let ran = project.run_tasks();
     assert_eq!(ran.code, 6, "{}", ran.stderr);

@@ -1,14 +1,15 @@
-//! Agents that review. Whatever they say in words, only the schema's verdict counts.
+//! Agents that review. Only the verdict in the schema counts, and no other text of the agent.
 
 use std::fs;
 
 use crate::delivery_project::DeliveryProject;
 
-/// A gatekeeper that answers what the file `answer` in its home says; `ID` there stands for the review's id.
+/// Returns a project whose gatekeepers answer with the file `answer` in their home; `ID` there
+/// stands for the review's id.
 fn project(quorum: &str) -> DeliveryProject {
     let gatekeeper = |name: &str| {
         format!(
-            "  {name}:\n    kind: command\n    command: >-\n      cat > $HOME/{name}.prompt; find . -type f >> $HOME/{name}.files;\n      \
+            "  {name}:\n    type: command\n    command: >-\n      cat > $HOME/{name}.prompt; find . -type f >> $HOME/{name}.files;\n      \
              id=$(sed -n 's/.*\"const\": *\"\\([0-9a-f]*\\)\".*/\\1/p' $HOME/{name}.prompt | head -1);\n      \
              if [ -f $HOME/{name}.touch ]; then touch touched.txt; fi;\n      \
              sed \"s/ID/$id/\" $HOME/{name}.answer\n"
@@ -59,7 +60,7 @@ fn all_have_to_approve() {
     assert!(!fs::read_to_string(home.join("two.prompt")).unwrap().contains("Look for lies."));
 }
 
-/// A branch that is behind its base would seem to take back the commits that it does not have.
+/// The diff of a branch that is behind its base would seem to revert the commits that it lacks.
 #[test]
 fn reviewers_see_the_change_of_the_task_alone() {
     let project = project("all");
@@ -93,7 +94,7 @@ fn a_rejection_is_shown_with_its_findings() {
     let line = merged.lines().find(|line| line.starts_with("t1 went back: ")).unwrap();
     assert!(line.ends_with(finding), "{merged}");
     let why = for_people(&["why", "t1"]);
-    assert!(why.contains("it went back: ") && why.contains(finding), "{why}");
+    assert!(why.contains("returned: ") && why.contains(finding), "{why}");
     for text in [merged, why] {
         assert!(!text.contains("Reviewers rejected your change"), "{text}");
     }
@@ -127,7 +128,7 @@ fn words_are_no_verdict() {
         assert_eq!(fates["t1"].0, "blocked", "{said}: {fates:?}");
         assert_eq!(project.on_main("work.txt"), "", "{said}");
         project.json_values(&["task", "unblock", "t1"]);
-        // It is submitted again, as it was.
+        // The same work is submitted again.
         assert_eq!(project.run_tasks().code, 6, "{said}");
         assert_eq!(project.state("t1"), "submitted", "{said}");
     }
@@ -135,7 +136,7 @@ fn words_are_no_verdict() {
     assert_eq!(project.merge()["t1"].0, "merged");
 }
 
-/// What an author writes for agents is not what its reviewer goes by.
+/// Instructions for agents in the author's work do not affect the reviewer.
 #[test]
 fn the_authors_instructions_do_not_reach_the_reviewer() {
     let project = project("all");
@@ -151,10 +152,10 @@ fn the_authors_instructions_do_not_reach_the_reviewer() {
     for left_out in ["CLAUDE.md", "AGENTS.md", "settings.json"] {
         assert!(!seen.contains(left_out), "{seen}");
     }
-    assert_eq!(project.on_main("CLAUDE.md"), "approve\n", "it is part of the change all the same");
+    assert_eq!(project.on_main("CLAUDE.md"), "approve\n", "the file is still part of the change");
 }
 
-/// A reviewer that can't be asked says nothing about the work.
+/// A reviewer that can't run gives no verdict about the work.
 #[test]
 fn a_reviewer_that_fails_sends_nobody_back() {
     let project = project("all");

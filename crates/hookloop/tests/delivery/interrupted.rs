@@ -1,4 +1,4 @@
-//! What was ended in the middle says nothing about a task.
+//! An interrupted step does not change the result of a task.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -8,14 +8,14 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::delivery_project::DeliveryProject;
 
-/// Nothing in here takes longer.
+/// No step takes longer.
 const SOON: Duration = Duration::from_secs(30);
 
 #[test]
 fn a_task_whose_place_is_being_made_goes_back_when_its_worker_is_to_end() {
     let project = DeliveryProject::new("delivery: {base: main}\n", &[]);
     let home = project.root().parent().unwrap().join("home");
-    // A remote that is slow to answer, reached as a user's own configuration says.
+    // A remote that is slow to answer, by the user's own git configuration.
     let asked = home.join("asked");
     let ssh = format!("touch {}; sleep 600; :", asked.display());
     fs::write(home.join(".gitconfig"), format!("[core]\n\tsshCommand = {ssh:?}\n")).unwrap();
@@ -25,13 +25,13 @@ fn a_task_whose_place_is_being_made_goes_back_when_its_worker_is_to_end() {
     let mut worker = project.json_command(&worker).spawn().unwrap();
     let begun = Instant::now();
     while !asked.exists() {
-        assert!(begun.elapsed() < SOON, "the remote is never asked");
+        assert!(begun.elapsed() < SOON, "the remote got no request");
         std::thread::sleep(Duration::from_millis(10));
     }
     let mut told = BufReader::new(worker.stdout.take().unwrap()).lines();
     kill_process(Pid::from_child(&worker), Signal::TERM).unwrap();
     assert!(told.any(|line| line.unwrap().contains("draining")));
-    // The second one has it given back.
+    // After the second signal the worker releases the task.
     kill_process(Pid::from_child(&worker), Signal::TERM).unwrap();
     let ended = worker.wait().unwrap();
     assert!(ended.success());

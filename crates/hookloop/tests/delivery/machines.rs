@@ -1,4 +1,4 @@
-//! Two machines with one log: what one submits the other merges, and goes on with.
+//! Two machines with one log: one merges the submissions of the other, and continues its work.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -27,7 +27,7 @@ fn ok(machine: &TestProject, args: &[&str]) -> Vec<Value> {
     values.map(Result::unwrap).collect()
 }
 
-/// A clone of the project on each machine, whose log is on one server.
+/// Returns a clone of the project on each machine; both use the log of one server.
 fn machines(server: &Server, remote: &Path, delivery: &str) -> [TestProject; 2] {
     let machines = [machine_on(server, "shared"), machine_on(server, "shared")];
     let url = remote.display().to_string();
@@ -70,24 +70,24 @@ fn what_one_machine_submits_another_merges_and_goes_on_with() {
     work(&one, "echo first > first.txt");
     let fates = ok(&other, &["merge"]);
     assert_eq!(
-        (fates[0]["task"].as_str(), fates[0]["fate"].as_str()),
+        (fates[0]["task"].as_str(), fates[0]["result"].as_str()),
         (Some("t1"), Some("returned"))
     );
-    // What was done there is here, and is gone on with.
+    // The other machine has the work of the first, and continues it.
     work(&other, "test -f first.txt && echo second > second.txt");
     let fates = ok(&one, &["merge"]);
-    assert_eq!(fates[0]["fate"], "returned", "{fates:?}");
-    // The first has its old worktree still, and goes on with the other's work.
+    assert_eq!(fates[0]["result"], "returned", "{fates:?}");
+    // The first machine still has its old worktree, and continues the work of the other.
     work(&one, "test -f second.txt && echo third > third.txt");
     let fates = ok(&other, &["merge"]);
-    assert_eq!(fates[0]["fate"], "merged", "{fates:?}");
+    assert_eq!(fates[0]["result"], "merged", "{fates:?}");
     for (file, text) in [("first", "first"), ("second", "second"), ("third", "third")] {
         assert_eq!(run_git(&remote, &["show", &format!("main:{file}.txt")]), text);
     }
     assert_eq!(ok(&other, &["task", "show", "t1"])[0]["state"], "completed");
 }
 
-/// Nothing in here takes longer.
+/// No step takes longer.
 const SOON: Duration = Duration::from_secs(60);
 
 #[test]
@@ -112,7 +112,7 @@ hooks:
     let mut dies = dies.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let begun = Instant::now();
     while !there.exists() {
-        assert!(begun.elapsed() < SOON, "it never comes to its last hook");
+        assert!(begun.elapsed() < SOON, "the last hook did not start");
         std::thread::sleep(Duration::from_millis(20));
     }
     dies.kill().unwrap();

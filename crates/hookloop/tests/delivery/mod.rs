@@ -1,4 +1,5 @@
-//! Delivery by the real program: real git, real hooks, agents that are scripts, and a remote that is a bare repository.
+//! Delivery by the real program: real git and hooks, scripts as agents, and a bare repository as
+//! remote.
 
 mod approving;
 mod campaign;

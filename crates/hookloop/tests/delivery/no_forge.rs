@@ -1,4 +1,4 @@
-//! Remotes that are on no forge that hookloop knows.
+//! Remotes on no forge that hookloop supports.
 
 use std::fs;
 
@@ -14,15 +14,15 @@ const ADDRESSES: [&str; 3] = [
 ];
 const FILES: &[(&str, &str)] = &[("a.txt", "a\n")];
 
-/// A project that delivers, with a gate that proves its work.
+/// Returns the configuration of a project that delivers, with a gate that proves its work.
 fn gated(delivery: &str) -> String {
     format!("delivery: {delivery}\nhooks:\n  stop:\n    - {{name: work, file: work.txt}}\n")
 }
 
-/// The status of `create_pr`, and how many receipts it has.
+/// Returns the status of each run of `create_pr`, and the number of its receipts.
 fn create_pr(ran: &SessionOutput) -> (Vec<&str>, usize) {
-    let runs = ran.all("hook_ran").into_iter().filter(|ran| ran["hookName"] == "create_pr");
-    let receipts = ran.all("receipt_made").into_iter();
+    let runs = ran.all("hook_ran").into_iter().filter(|ran| ran["hook_name"] == "create_pr");
+    let receipts = ran.all("receipt_recorded").into_iter();
     (
         runs.map(|run| run["status"].as_str().unwrap()).collect(),
         receipts

@@ -1,13 +1,13 @@
-//! Work that changes the gates' own files is merged after a person has approved it, and not before.
+//! Work that changes the gates' own files is merged only after a person has approved it.
 
 use crate::delivery_project::{DeliveryProject, GREEN};
 
 const UNTRUSTED: i32 = 3;
 
-/// A project whose only gate lets no file say `bad`.
+/// Returns a project whose only gate blocks if a file contains `bad`.
 fn project() -> DeliveryProject {
     let config = format!(
-        "delivery: {{}}\nlimits: {{hook_retries: 0}}\nhooks:\n  stop:\n    - {{name: green, command: \"{GREEN}\"}}\n"
+        "delivery: {{}}\nlimits: {{gate_retries: 0}}\nhooks:\n  stop:\n    - {{name: green, command: \"{GREEN}\"}}\n"
     );
     DeliveryProject::new(&config, &[("a.txt", "a\n")])
 }
@@ -26,9 +26,9 @@ fn a_task_that_removes_the_gates_does_not_open_the_way_for_broken_work() {
     project.add("t1", &[]);
     project.does("t1", 1, "printf 'version: 1\\ndelivery: {}\\n' > hookloop.yaml");
     assert_eq!(project.run_tasks().code, 0);
-    // A person is asked as soon as it is submitted.
+    // The inbox asks a person as soon as the work is submitted.
     let asked = problem(&project);
-    assert_eq!(asked["kind"], "merge_held", "{asked}");
+    assert_eq!(asked["type"], "merge_blocked", "{asked}");
     assert!(asked["reason"].as_str().unwrap().contains("hookloop.yaml"), "{asked}");
     let fates = project.merge();
     assert_eq!(fates["t1"].0, "waits", "{fates:?}");
@@ -39,7 +39,7 @@ fn a_task_that_removes_the_gates_does_not_open_the_way_for_broken_work() {
         "it is one problem, however often it is found"
     );
     assert_eq!(project.on_main("hookloop.yaml"), gates);
-    // The second task is held to the gates that there were.
+    // The second task has to pass the previous gates.
     project.git(&["pull", "-q", "origin", "main"]);
     project.add("t2", &[]);
     project.does("t2", 1, "echo bad > work.txt");
@@ -61,7 +61,7 @@ fn a_person_lets_work_change_the_gates_and_agrees_to_them_before_the_next_sessio
     assert_eq!(project.merge()["t1"].0, "merged");
     assert!(!project.on_main("hookloop.yaml").contains("green"));
     assert_eq!(project.json_values(&["inbox", "list"]).remove(0), serde_json::json!([]));
-    // That the file is merged is one decision, that sessions go by it another.
+    // Merging the file is one decision; trusting it for sessions is another.
     project.git(&["pull", "-q", "origin", "main"]);
     project.add("t2", &[]);
     let ran = project.run_tasks();
@@ -93,7 +93,7 @@ fn work_that_changes_a_script_of_a_gate_waits_for_a_person() {
     assert_eq!(project.on_main("ci/other.sh"), "more\n");
 }
 
-/// A commit of the base that is merged into the work is no change of the work.
+/// A commit of the base that is merged into the work does not count as a change of the work.
 #[test]
 fn work_on_an_older_base_is_not_held_for_what_others_changed() {
     let project = project();

@@ -12,7 +12,7 @@ fn config(rest: &str) -> String {
     )
 }
 
-/// A forge with the request of a task, which was submitted.
+/// Returns a project on a forge with the requests of these tasks, which are submitted.
 fn submitted(rest: &str, tasks: &[&str]) -> (DeliveryProject, GitHub) {
     let (project, forge) = DeliveryProject::on_forge(&config(rest), &[("a.txt", "a\n")]);
     for task in tasks {
@@ -23,7 +23,7 @@ fn submitted(rest: &str, tasks: &[&str]) -> (DeliveryProject, GitHub) {
     (project, forge)
 }
 
-/// `hookloop merge`: the exit code, and each line.
+/// Runs `hookloop merge`; returns the exit code, and each line.
 fn merge(project: &DeliveryProject, args: &[&str]) -> (i32, Vec<Value>) {
     let output = project.json_command(&[&["merge"], args].concat()).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
@@ -32,7 +32,7 @@ fn merge(project: &DeliveryProject, args: &[&str]) -> (i32, Vec<Value>) {
 }
 
 fn text(project: &DeliveryProject, args: &[&str]) -> String {
-    // The commands of the project ask for JSON, which is texts in lists here.
+    // The commands of the project print JSON; here it is a list of texts.
     project.json_values(args).iter().map(ToString::to_string).collect()
 }
 
@@ -44,7 +44,7 @@ fn a_tested_head_is_enqueued_and_its_place_is_shown_until_it_is_merged() {
     let head = forge.pulls()[0].head.clone();
     let (code, lines) = merge(&project, &[]);
     assert_eq!((code, lines.len()), (0, 1), "{lines:?}");
-    assert_eq!(lines[0]["fate"], "queued", "{lines:?}");
+    assert_eq!(lines[0]["result"], "queued", "{lines:?}");
     assert_eq!(lines[0]["queue"]["position"], 2, "{lines:?}");
     assert_eq!(forge.queued()[1], (1, head));
     assert_eq!(forge.count(Route::Merge), 0, "nothing is merged past the queue");
@@ -70,7 +70,7 @@ fn a_tested_head_is_enqueued_and_its_place_is_shown_until_it_is_merged() {
 
     forge.merge_first();
     let (code, lines) = merge(&project, &[]);
-    assert_eq!((code, &lines[0]["fate"]), (0, &"merged".into()), "{lines:?}");
+    assert_eq!((code, &lines[0]["result"]), (0, &"merged".into()), "{lines:?}");
     assert_eq!(project.state("t1"), "completed");
     assert_eq!(project.on_main("t1.txt"), "work\n");
 }
@@ -117,10 +117,10 @@ fn a_request_that_a_person_took_out_of_the_queue_is_for_a_person() {
     assert_eq!(project.merge()["t1"].0, "queued");
     forge.dequeue(1, "MANUAL", "ada");
     let (code, lines) = merge(&project, &[]);
-    assert_eq!((code, &lines[0]["fate"]), (3, &"blocked".into()), "{lines:?}");
+    assert_eq!((code, &lines[0]["result"]), (3, &"blocked".into()), "{lines:?}");
     let reason = lines[0]["reason"].as_str().unwrap();
     assert!(reason.contains("ada") && reason.contains("MANUAL"), "{reason}");
-    // Approved as it is, it is put into the queue again.
+    // After an approval it is added to the queue again.
     let key = project.json_values(&["inbox", "list"])[0][0]["key"].as_str().unwrap().to_owned();
     project.json_values(&["inbox", "approve", &key]);
     assert_eq!(project.merge()["t1"].0, "queued");
@@ -150,7 +150,7 @@ fn a_push_to_a_queued_request_is_never_merged_as_the_tasks_work() {
 fn a_lost_answer_enqueues_once() {
     let (project, forge) = submitted("", &["t1"]);
     forge.use_merge_queue();
-    // The first question is whether there is a queue, the third is the mutation.
+    // The first request asks whether there is a queue, the third is the mutation.
     for _ in 0..3 {
         forge.fail_at(Route::GraphQl, 1, hookloop_testbed::github::Fault::HangUpAfter);
         project.merge();
@@ -165,8 +165,8 @@ fn a_merge_that_waits_ends_at_its_limit_with_4() {
     forge.use_merge_queue();
     let (code, lines) = merge(&project, &["--wait", "1s"]);
     assert_eq!(code, 4, "{lines:?}");
-    assert_eq!(lines.len(), 1, "what is no news is not repeated: {lines:?}");
-    // One that is merged meanwhile ends the wait.
+    assert_eq!(lines.len(), 1, "an unchanged state is not repeated: {lines:?}");
+    // A merge by the queue ends the wait.
     let (code, lines) = std::thread::scope(|scope| {
         let waiting = scope.spawn(|| merge(&project, &["--wait", "30s"]));
         let asked = forge.requests().len();
@@ -179,7 +179,7 @@ fn a_merge_that_waits_ends_at_its_limit_with_4() {
         waiting.join().unwrap()
     });
     assert_eq!(code, 0, "{lines:?}");
-    assert_eq!(lines.last().unwrap()["fate"], "merged", "{lines:?}");
+    assert_eq!(lines.last().unwrap()["result"], "merged", "{lines:?}");
 }
 
 #[test]
@@ -197,7 +197,7 @@ fn required_checks_that_are_missing_are_named() {
     assert!(why.contains("`lint`"), "{why}");
     let asked = forge.count(Route::Merge);
     assert_eq!(project.merge()["t1"].0, "waits");
-    assert_eq!(forge.count(Route::Merge), asked, "nothing is tried before the check is there");
+    assert_eq!(forge.count(Route::Merge), asked, "no merge before the check exists");
     forge.check(Check::new(Kind::Status, "lint", [Says::Passed]));
     assert_eq!(project.merge()["t1"].0, "merged");
 }

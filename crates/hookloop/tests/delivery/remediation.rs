@@ -1,8 +1,8 @@
-//! How many turns of an agent a failing hook of a delivery may cost.
+//! The number of turns that a failing delivery hook may cost.
 
 use crate::delivery_project::DeliveryProject;
 
-/// How often the agent worked on a task.
+/// Returns how many turns the agent took for a task.
 fn turns(project: &DeliveryProject, task: &str) -> usize {
     (1..).take_while(|turn| !project.prompt(task, *turn).is_empty()).count()
 }
@@ -35,21 +35,21 @@ fn a_hook_of_a_submission_that_is_not_set_up_goes_to_a_person_at_once() {
         assert_eq!(ran.code, 3, "{hook} {}", ran.stderr);
         assert_eq!(ran.submitted(), ["escalate"], "{hook}");
         assert_eq!((project.state("t1").as_str(), turns(&project, "t1")), ("blocked", 1), "{hook}");
-        let reason = ran.all("submit_judged")[0]["reason"].as_str().unwrap();
+        let reason = ran.all("submission_evaluated")[0]["reason"].as_str().unwrap();
         assert!(reason.contains("can't run here") && reason.contains(why), "{hook} {reason}");
     }
 }
 
-/// A failure that differs each time ends at the budget of the task.
+/// A failure that differs each time ends at the remediation limit of the task.
 #[test]
 fn a_task_has_one_budget_of_remediation_turns() {
     let hook = "    - {name: moody, command: 'echo . >> $HOME/runs; echo failure $(wc -l < $HOME/runs); exit 2'}\n";
-    let project = one_task(hook, "limits: {remediations: 2}\n");
+    let project = one_task(hook, "limits: {max_remediations: 2}\n");
     let ran = project.run_session(&["--tasks", "--max-no-progress", "50"]);
     assert_eq!(ran.code, 3, "{}", ran.stderr);
     assert_eq!(ran.submitted(), ["block", "block", "escalate"]);
     assert_eq!((project.state("t1").as_str(), turns(&project, "t1")), ("blocked", 3));
-    let reason = ran.all("submit_judged")[2]["reason"].as_str().unwrap();
+    let reason = ran.all("submission_evaluated")[2]["reason"].as_str().unwrap();
     assert!(
         reason.contains("after 2 remediation turns: ") && reason.contains("failure 3"),
         "{reason}"
@@ -65,15 +65,15 @@ fn the_same_failure_after_a_remediation_turn_goes_to_a_person() {
     let ran = project.run_tasks();
     assert_eq!(ran.submitted(), ["block", "escalate"], "{}", ran.stderr);
     assert_eq!((project.state("t1").as_str(), turns(&project, "t1")), ("blocked", 2));
-    let reason = ran.all("submit_judged")[1]["reason"].as_str().unwrap();
+    let reason = ran.all("submission_evaluated")[1]["reason"].as_str().unwrap();
     assert!(reason.contains("`never` fails in the same way after a remediation turn"), "{reason}");
 }
 
-/// A merge and a submission use the same budget.
+/// A merge and a submission count towards the same limit.
 #[test]
 fn a_merge_that_fails_uses_the_budget_of_the_task() {
     let config = "delivery: {}
-limits: {remediations: 1}
+limits: {max_remediations: 1}
 hooks:
   before_submit:
     - {name: once, command: 'test -f $HOME/asked || { touch $HOME/asked; echo first; exit 2; }'}
@@ -89,7 +89,7 @@ hooks:
     let (fate, why) = project.merge().remove("t1").unwrap();
     assert_eq!(fate, "blocked", "{why}");
     assert!(why.contains("`gate` still fails after 1 remediation turn"), "{why}");
-    // A person who looks at it gives the task its budget back.
+    // After a person has unblocked the task, its count starts again.
     project.json_values(&["task", "unblock", "t1"]);
     assert_eq!(project.run_tasks().submitted(), ["pass"]);
     assert_eq!(project.merge()["t1"].0, "returned");
@@ -116,7 +116,7 @@ hooks:
     assert!(reason(&project, "t1").contains("never"), "{}", project.task("t1"));
 }
 
-/// Work on the same lines is merged without any hook being configured.
+/// Tasks that change the same lines are merged without any configured hook.
 #[test]
 fn conflicting_tasks_are_rebased_by_default_and_both_are_merged() {
     let config = "delivery: {}\nhooks:\n  stop:\n    - {name: whole, command: 'test -s a.txt'}\n";
@@ -142,7 +142,7 @@ fn conflicting_tasks_are_rebased_by_default_and_both_are_merged() {
     assert_eq!(project.on_main("a.txt"), "one\nfirst and second\nthree\n");
 }
 
-/// The step `merge` passes if the task was merged, and says so.
+/// The step `merge` passes if the task was merged, and reports that.
 #[test]
 fn the_merge_step_says_whether_the_task_was_merged() {
     let config = "delivery: {}
@@ -158,7 +158,7 @@ hooks:
     let ran = project.run_tasks();
     let merges = |ran: &hookloop_testkit::SessionOutput| -> Vec<(String, String, String)> {
         let word = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
-        let runs = ran.all("hook_ran").into_iter().filter(|run| run["hookName"] == "merge");
+        let runs = ran.all("hook_ran").into_iter().filter(|run| run["hook_name"] == "merge");
         runs.map(|run| (word(&run["status"]), word(&run["reason"]), word(&run["message"])))
             .collect()
     };
@@ -174,7 +174,7 @@ hooks:
     assert!(found[0].1.contains("t2 went back: green"), "{found:?}");
 }
 
-/// A gate whose program is missing is not the fault of the base, and no agent is sent to work on it.
+/// A gate whose program is missing is not a fault of the base, and no agent gets a turn for it.
 #[test]
 fn a_gate_of_a_merge_that_can_not_run_needs_a_person_and_does_not_blame_the_base() {
     let config = "delivery: {}\nhooks:\n  before_merge:\n    - {name: gate, command: 'no-such-program-here --now'}\n";
@@ -191,7 +191,7 @@ fn a_gate_of_a_merge_that_can_not_run_needs_a_person_and_does_not_blame_the_base
     assert_eq!((project.state("t1").as_str(), turns(&project, "t1")), ("submitted", 1));
 }
 
-/// A merge of work that breaks its own gate goes back to the agent: the gate runs without that work.
+/// Work that breaks its own gate goes back to the agent, because the gate runs without that work.
 #[test]
 fn work_that_takes_a_gates_program_away_goes_back() {
     let config = "delivery: {}\nhooks:\n  before_merge:\n    - {name: gate, command: 'test -e work.txt || exit 0; no-such-program-here'}\n";

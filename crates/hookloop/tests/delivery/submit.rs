@@ -8,7 +8,7 @@ fn plain() -> DeliveryProject {
     DeliveryProject::new("delivery: {}\n", &[("a.txt", "a\n"), ("b.txt", "b\n")])
 }
 
-/// Nothing is configured but that work is delivered: it is pushed, and that is all.
+/// With delivery and no other configuration, work is pushed, and nothing else happens.
 #[test]
 fn without_hooks_work_is_pushed_and_nothing_of_the_users_is_touched() {
     let project = plain();
@@ -29,7 +29,7 @@ fn without_hooks_work_is_pushed_and_nothing_of_the_users_is_touched() {
         "the user's own is not in it"
     );
     assert_eq!(project.users(), before);
-    let submission = ran.all("submit_judged")[0]["submission"].clone();
+    let submission = ran.all("submission_evaluated")[0]["submission"].clone();
     assert_eq!(submission["head"], project.at_remote(&["rev-parse", "hookloop/t1"]));
     assert_eq!(
         (submission["base"].as_str(), submission["branch"].as_str()),
@@ -62,13 +62,13 @@ fn a_base_that_moved_is_rebased_on_and_the_gates_are_asked_again() {
     let ran = project.run_tasks();
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     assert_eq!(ran.submitted(), ["regate", "pass"]);
-    assert_eq!(ran.all("gates_judged").len(), 2, "what was rebased is proven again");
+    assert_eq!(ran.all("gates_evaluated").len(), 2, "rebased work is proven again");
     let main = project.at_remote(&["rev-parse", "main"]);
     let base = project.at_remote(&["merge-base", "main", "hookloop/t2"]);
     assert_eq!(base, main);
 }
 
-/// Where many merge, there is a new base whenever the gates are done.
+/// With many merges, the base has moved whenever the gates end.
 #[test]
 fn a_base_that_moves_faster_than_gates_run_is_not_run_after() {
     let config = "delivery: {}
@@ -88,7 +88,7 @@ hooks:
     assert_eq!(ran.submitted(), ["regate", "regate", "regate", "pass"]);
     assert_eq!(project.state("t1"), "submitted");
     let behind = project.at_remote(&["rev-list", "--count", "hookloop/t1..main"]);
-    assert_eq!(behind, "1", "what the last gates did came after it");
+    assert_eq!(behind, "1", "the last gates moved the base again");
 }
 
 #[test]
@@ -118,15 +118,16 @@ fn a_conflict_goes_to_the_agent_and_is_resolved() {
     }
     let show = |file: &str| project.at_remote(&["show", &format!("hookloop/t1:{file}")]);
     assert_eq!(show("a.txt"), "one\nmine and theirs\nthree");
-    assert_eq!(show("other.txt"), "other", "what the base changed elsewhere is there");
+    assert_eq!(show("other.txt"), "other", "other changes of the base are present");
     let is_on_top = project.at_remote(&["merge-base", "main", "hookloop/t1"]);
     assert_eq!(is_on_top, project.at_remote(&["rev-parse", "main"]));
 }
 
-/// A conflict that the agent leaves goes to a person. The message names the files and the base.
+/// A conflict that the agent does not resolve goes to a person. The message names the files and the
+/// base.
 #[test]
 fn an_unresolved_conflict_is_named_with_its_files_and_its_base() {
-    let config = "delivery: {}\nlimits: {remediations: 1}\nhooks:\n  before_submit: [rebase_on_main, create_pr]\n";
+    let config = "delivery: {}\nlimits: {max_remediations: 1}\nhooks:\n  before_submit: [rebase_on_main, create_pr]\n";
     let project = DeliveryProject::new(config, &[("a.txt", "one\ntwo\nthree\n")]);
     project.add("t1", &[]);
     let remote = project.remote();
@@ -139,7 +140,7 @@ fn an_unresolved_conflict_is_named_with_its_files_and_its_base() {
     project.does("t1", 2, "echo note > note.txt");
     let ran = project.run_session(&["--task", "t1", "--max-no-progress", "50"]);
     assert_eq!(ran.code, 3, "{}", ran.stderr);
-    let judged = ran.all("submit_judged");
+    let judged = ran.all("submission_evaluated");
     let expected =
         "The conflict with `main` is not resolved: a.txt still has conflict markers in it";
     assert_eq!(judged.last().unwrap()["obstacle"], expected, "{judged:#?}");
@@ -158,8 +159,11 @@ fn a_hook_that_never_passes_ends_with_a_person_and_nothing_is_lost() {
     let ran = project.run_session(&["--task", "t1", "--max-no-progress", "50"]);
     assert_eq!(ran.code, 3, "{}", ran.stderr);
     assert_eq!(ran.submitted(), ["block", "escalate"]);
-    let left: Vec<_> =
-        ran.all("task_left").iter().map(|left| left["how"].as_str().unwrap()).collect();
+    let left: Vec<_> = ran
+        .all("session_task_released")
+        .iter()
+        .map(|left| left["result"].as_str().unwrap())
+        .collect();
     assert_eq!(left, ["blocked"]);
     assert_eq!(project.state("t1"), "blocked");
     assert!(project.prompt("t1", 2).contains("nope"));
@@ -168,7 +172,7 @@ fn a_hook_that_never_passes_ends_with_a_person_and_nothing_is_lost() {
     assert_eq!(is_pushed, "");
 }
 
-/// Row 18: what was pushed is compared with what there is, not with whether something is there.
+/// Row 18: a push is compared by commit; an existing branch is not enough.
 #[test]
 fn a_second_submission_pushes_again() {
     let config = "delivery: {}\nhooks:\n  before_merge:\n    - {name: green, command: 'test ! -f first.txt || test -f wanted.txt || exit 2'}\n";
@@ -248,7 +252,7 @@ fn branches_have_values_in_conditions_of_a_delivery() {
         for number in 0..names.len() {
             let name = format!("{point}-{number}");
             let of_hook = |event: &&serde_json::Value| {
-                event["type"] == "hook_ran" && event["data"]["hookName"] == *name
+                event["type"] == "hook_ran" && event["data"]["hook_name"] == *name
             };
             let runs: Vec<_> = events.iter().filter(of_hook).collect();
             assert!(!runs.is_empty(), "{name} did not run");

@@ -1,4 +1,4 @@
-//! Submitted tasks, merged.
+//! Merges of submitted tasks.
 
 use std::fs;
 
@@ -54,7 +54,7 @@ fn what_works_is_merged_and_what_does_not_goes_back() {
     assert!(project.merge().is_empty(), "nothing waits");
 }
 
-/// A base that is red without us is not blamed on who comes first.
+/// A base that already fails does not count against the first submission.
 #[test]
 fn a_base_that_fails_by_itself_sends_nobody_back() {
     let project = DeliveryProject::new(&config(), &[("a.txt", "a\n")]);
@@ -95,7 +95,7 @@ fn asked_for_after_submitting_it_is_merged_at_once_and_what_waits_for_it_goes_on
     assert_eq!(fs::read_to_string(home.join("merged")).unwrap(), "first\nsecond\n");
 }
 
-/// Without a remote the base is a branch of the user's, which is not moved while it is checked out.
+/// Without a remote the base is a branch of the user, which is not moved while it is checked out.
 #[test]
 fn a_branch_that_is_checked_out_is_not_moved() {
     let project = DeliveryProject::without_remote(&config(), &[("a.txt", "a\n")]);
@@ -110,7 +110,8 @@ fn a_branch_that_is_checked_out_is_not_moved() {
     assert_eq!(project.git(&["show", "main:t1.txt"]), "good");
 }
 
-/// What is needed in a place where work is done is needed where it is tested: ignored files, and what session_start does.
+/// The worktree for a merge has the ignored files and the results of session_start, like any
+/// worktree.
 #[test]
 fn tests_of_the_train_have_what_worktrees_have() {
     let config = "delivery: {copy: [.env]}\nhooks:\n  session_start:\n    - {name: install, command: 'echo there > deps.local'}\n  \
@@ -141,7 +142,7 @@ fn rules_and_groups_hold_in_the_train_as_in_a_session() {
     assert_eq!(fates["t1"].0, "merged", "{fates:?}");
 }
 
-/// Nobody's fault, and no agent's to mend.
+/// An untrusted gate is no fault of the work, and no agent can fix it.
 #[test]
 fn a_gate_that_is_not_trusted_sends_nobody_back() {
     let project = DeliveryProject::new(&config(), &[("a.txt", "a\n")]);
@@ -154,7 +155,7 @@ fn a_gate_that_is_not_trusted_sends_nobody_back() {
     assert_eq!(project.state("t1"), "submitted");
 }
 
-/// A sandbox that lets a gate write where the work is holds in a worktree, too.
+/// A sandbox that lets a gate write to the worktree works in worktrees of a merge, too.
 #[test]
 fn a_gate_in_a_sandbox_runs_in_worktrees() {
     let config = "delivery: {}\nhooks:\n  stop:\n    \

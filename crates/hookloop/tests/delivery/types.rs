@@ -1,4 +1,4 @@
-//! Task types: which hooks a task has, and who may work on it.
+//! Task types: the hooks of a task, and the agents that may work on it.
 
 use crate::delivery_project::DeliveryProject;
 
@@ -6,7 +6,7 @@ const CONFIG: &str = "
 delivery: {}
 agents:
   careful:
-    kind: command
+    type: command
     command: 'true'
     hooks:
       before_submit:
@@ -29,7 +29,7 @@ task_types:
       implementer: [somebody-else]
 ";
 
-/// Seed 002: the type's hooks, else the project's; and an agent's own before both.
+/// Seed 002: the hooks of the agent, else of the type, else of the project.
 #[test]
 fn hooks_are_the_types_else_the_projects() {
     let project = DeliveryProject::new(CONFIG, &[("a.txt", "a\n")]);
@@ -43,7 +43,7 @@ fn hooks_are_the_types_else_the_projects() {
         project.add(id, &rest);
         project.does(id, 1, &format!("echo work > {id}.txt"));
         let ran = project.run_tasks();
-        // A session whose tasks a hook of before_submit checked is proven.
+        // A session is proven if a hook of before_submit checked its tasks.
         let code = if hooks.is_empty() { 6 } else { 0 };
         assert_eq!(ran.code, code, "{id}: {}", ran.stderr);
         assert_eq!(ran.hooks_at("before_submit"), hooks, "{id}");
@@ -69,6 +69,6 @@ fn a_type_with_a_list_of_agents_is_left_to_them() {
     let ended = ran.all("session_ended");
     assert!(ended[0]["reason"].as_str().unwrap().contains("somebody-else"), "{ended:?}");
     let claim = project.json_command(&["task", "claim", "--agent", "me"]).output().unwrap();
-    assert!(!claim.status.success(), "nothing is left that anybody may take");
+    assert!(!claim.status.success(), "no task is left for this agent");
     assert_eq!(project.json_values(&["task", "claim", "--agent", "somebody-else"])[0]["id"], "t1");
 }

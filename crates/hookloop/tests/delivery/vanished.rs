@@ -1,4 +1,4 @@
-//! Worktrees that vanish, or that are led elsewhere: the agent is never started in any other directory.
+//! Worktrees that vanish or are replaced by a link: the agent never starts in any other directory.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,10 +12,10 @@ use serde_json::Value;
 use crate::delivery_project::DeliveryProject;
 use crate::support::{builder, project_with};
 
-/// Nothing in here takes longer.
+/// No step takes longer.
 const SOON: Duration = Duration::from_secs(60);
 
-/// A hook runs at each point at which the working directory was looked for.
+/// A hook runs at each point at which the working directory is checked.
 const CONFIG: &str = "delivery: {}
 hooks:
   stop:
@@ -30,7 +30,7 @@ fn project() -> DeliveryProject {
     DeliveryProject::new(CONFIG, &[("a.txt", "a\n"), ("b.txt", "b\n")])
 }
 
-/// The checkout, byte for byte: files and all of `.git` but for what hookloop has there.
+/// Returns the checkout byte for byte: files and `.git`, except for hookloop's own parts of it.
 fn checkout(project: &DeliveryProject) -> BTreeMap<PathBuf, Vec<u8>> {
     let ours = [
         ".git/objects",
@@ -65,7 +65,7 @@ fn recreated(ran: &SessionOutput) -> Vec<&Value> {
     ran.all("worktree_recreated")
 }
 
-/// That each turn was taken in the worktree of the task.
+/// Checks that each turn ran in the worktree of the task.
 fn assert_all_in_worktree(project: &DeliveryProject, task: &str, turns: usize) {
     let places = fs::read_to_string(places(project)).unwrap();
     assert_eq!(places.lines().count(), turns, "{places}");
@@ -78,7 +78,7 @@ fn places(project: &DeliveryProject) -> PathBuf {
     project.root().parent().unwrap().join("places")
 }
 
-/// What the agent does in a turn, after it has noted where it is.
+/// Sets the agent's script for a turn, which first records its directory.
 fn does(project: &DeliveryProject, task: &str, turn: u32, script: &str) {
     project.does(task, turn, &format!("pwd >> {}\n{script}\n", places(project).display()));
 }
@@ -141,7 +141,7 @@ fn a_worktree_that_vanishes_again_and_again_is_a_persons_decision() {
     assert_eq!(checkout(&project), before);
     assert_eq!(ran.code, 3, "{}", ran.stderr);
     assert_eq!(project.state("t1"), "blocked");
-    let left = ran.all("task_left");
+    let left = ran.all("session_task_released");
     let reason = left[0]["reason"].as_str().unwrap();
     assert!(reason.contains("its worktree was gone or damaged 4 times"), "{reason}");
 }
@@ -191,7 +191,8 @@ fn a_worktree_that_is_led_to_the_users_repository_is_led_back() {
     assert_eq!(project.at_remote(&["log", "-1", "--format=%s", "hookloop/t1"]), "own");
 }
 
-/// Tests run what the agent wrote: what they do to the worktree must not lead the next gate elsewhere.
+/// Tests run code of the agent; if it replaces the worktree by a link, the next gate must not
+/// follow it.
 #[test]
 fn a_gate_is_not_run_in_a_worktree_that_another_gate_led_elsewhere() {
     let config = "delivery: {}
@@ -226,10 +227,10 @@ fn a_task_whose_branch_is_gone_with_its_worktree_is_a_persons_decision() {
     assert_eq!(ran.code, 3, "{}", ran.stderr);
     assert_all_in_worktree(&project, "t1", 1);
     assert_eq!(project.state("t1"), "blocked");
-    let left = ran.all("task_left");
+    let left = ran.all("session_task_released");
     let reason = left[0]["reason"].as_str().unwrap();
     assert!(reason.contains("branch `hookloop/t1`"), "{reason}");
-    // The command that the reason names is one that helps.
+    // The command in the reason solves the problem.
     let (_, command) = reason.split_once("begin anew: ").unwrap();
     let words: Vec<&str> = command.split(' ').collect();
     project.git(&words[1..]);
@@ -278,7 +279,8 @@ fn a_worktree_that_the_agent_moved_is_a_persons_decision() {
 fn all_worktrees_behind_a_link_are_a_persons_decision() {
     let project = project();
     project.add("t1", &[]);
-    // Where the link leads there is a directory of the task's name, with something of the user's.
+    // The link leads to a directory with a subdirectory of the task's name, which has a file of the
+    // user.
     let target = project.root().join("mine");
     fs::create_dir_all(target.join("t1")).unwrap();
     fs::write(target.join("t1/precious"), "precious\n").unwrap();
@@ -302,7 +304,7 @@ fn worktree_of(project: &DeliveryProject) -> PathBuf {
     PathBuf::from(places.lines().next().unwrap())
 }
 
-/// Starts the program, and kills it while its agent is in its first turn. Removes the worktree then.
+/// Starts the program, kills it while its agent is in its first turn, and removes the worktree.
 fn kill_and_remove(project: &DeliveryProject, args: &[&str]) {
     let there = project.root().parent().unwrap().join("there");
     does(project, "t1", 1, &format!("echo half > half.txt; touch {}; sleep 600", there.display()));
@@ -350,7 +352,7 @@ fn a_worker_that_takes_over_a_vanished_worktree_makes_it_anew() {
     assert_eq!(log.len(), 1, "{log:?}");
 }
 
-/// A claim that was made before the worktree vanished is not judged on what is made anew.
+/// A completion that was claimed before the worktree vanished is not evaluated on the new worktree.
 #[test]
 fn a_claim_about_lost_work_is_void() {
     let config = "delivery: {}
@@ -373,7 +375,7 @@ hooks:
     fs::remove_dir_all(&worktree).unwrap();
     let ran = SessionOutput::from(project.json_command(&["resume"]).output().unwrap());
     assert_eq!(ran.code, 0, "{}", ran.stderr);
-    assert_eq!(project.state("t1"), "submitted", "it was not completed without its work");
+    assert_eq!(project.state("t1"), "submitted", "the task was completed without its work");
     assert_eq!(project.at_remote(&["show", "hookloop/t1:work.txt"]), "work");
 }
 
@@ -405,7 +407,7 @@ fn a_project_directory_that_is_replaced_ends_the_session() {
     }
 }
 
-/// A project below the top of its repository, in a directory that no commit has.
+/// A project in a subdirectory of its repository that no commit contains.
 #[test]
 fn a_project_that_is_not_in_the_commit_is_no_place_to_work_in() {
     let project = builder().config("version: 1\ndelivery: {}\n").initialized().build();
@@ -421,6 +423,6 @@ fn a_project_that_is_not_in_the_commit_is_no_place_to_work_in() {
     let ran = run(&["run", "--tasks", "--agent", "command:cat > /dev/null; touch ran"]);
     assert_eq!(ran.code, 3, "{}", ran.stderr);
     assert!(!project.root().join("ran").exists(), "the agent was started in the checkout");
-    let left = ran.all("task_left");
-    assert_eq!(left[0]["how"], "blocked", "{left:?}");
+    let left = ran.all("session_task_released");
+    assert_eq!(left[0]["result"], "blocked", "{left:?}");
 }

@@ -1,4 +1,4 @@
-//! The fenced blocks of the documents, and running those that are commands.
+//! The fenced blocks of the documents, and a runner for their commands.
 
 #![allow(dead_code, reason = "each test binary uses its part of this")]
 
@@ -6,10 +6,10 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A fenced block: its language, what else its fence says, and its text.
+/// A fenced block: its language, the other words of its fence, and its text.
 pub(crate) struct Block {
     pub(crate) language: String,
-    /// The file that the text is for, or what else tells blocks apart.
+    /// The name of the file for the text, or another label of the block.
     pub(crate) name: String,
     pub(crate) run: bool,
     pub(crate) text: String,
@@ -45,24 +45,24 @@ pub(crate) fn blocks(document: &str) -> Vec<Block> {
     blocks
 }
 
-/// The text of the block with that name.
+/// Returns the text of the block with this name.
 pub(crate) fn block(document: &str, name: &str) -> String {
     let found = blocks(document).into_iter().find(|block| block.name == name);
     found.unwrap_or_else(|| panic!("{document} has no block `{name}`")).text
 }
 
-/// Runs the shell blocks of a document one after the other, in one new project and home.
+/// Runs the shell blocks of a document in order, in one new project and home.
 pub(crate) fn check_commands(document: &str) {
     check_commands_with(document, str::to_owned);
 }
 
-/// The same with each block changed a little before it is run.
+/// Like [`check_commands`], but changes each block before it runs.
 pub(crate) fn check_commands_with(document: &str, change: impl Fn(&str) -> String) {
     let home = tempfile::tempdir().unwrap();
     check_commands_at(home.path(), document, change);
 }
 
-/// The same in a home that is there. The project is `project` in it.
+/// Like [`check_commands_with`], in an existing home. The project is its directory `project`.
 pub(crate) fn check_commands_at(home: &Path, document: &str, change: impl Fn(&str) -> String) {
     let project = home.join("project");
     std::fs::create_dir(&project).unwrap();
@@ -73,7 +73,8 @@ pub(crate) fn check_commands_at(home: &Path, document: &str, change: impl Fn(&st
     assert!(!shell.is_empty(), "{document} has no commands to run");
     for block in shell {
         let script = format!("set -euo pipefail\n{}", change(&block.text));
-        // A script is a process of its own: an agent that it plays is that process, not the test.
+        // A script runs as a separate process, so an agent that it simulates is that process, not
+        // the test.
         let file = home.join("block.sh");
         std::fs::write(&file, script).unwrap();
         let output = Command::new("bash")
@@ -90,14 +91,14 @@ pub(crate) fn check_commands_at(home: &Path, document: &str, change: impl Fn(&st
     }
 }
 
-/// The names in the first column of a table, by the section that it is in and its place there.
+/// Returns the names in the first column of a table, found by its section and its position there.
 pub(crate) fn table(document: &str, section: &str, place: usize) -> BTreeSet<String> {
     let rows = rows(document, section, place);
     rows.iter().flat_map(|row| names(&row[0])).collect()
 }
 
-/// The rows of a table, by the section that it is in (none: before the first) and its place there; each has the text
-/// of its cells.
+/// Returns the rows of a table, found by its section (empty: before the first) and its position
+/// there. Each row has the text of its cells.
 pub(crate) fn rows(document: &str, section: &str, place: usize) -> Vec<Vec<String>> {
     let text = std::fs::read_to_string(root().join(document)).unwrap();
     let is_there = |line: &&str| section.is_empty() || line.strip_prefix("## ") == Some(section);
@@ -113,12 +114,12 @@ pub(crate) fn rows(document: &str, section: &str, place: usize) -> Vec<Vec<Strin
     table.iter().skip(2).map(cells).collect()
 }
 
-/// The words that stand as code in a text.
+/// Returns the words of a text that are in backticks.
 pub(crate) fn names(text: &str) -> Vec<String> {
     text.split('`').skip(1).step_by(2).map(str::to_owned).collect()
 }
 
-/// A port that is free together with the one for monitoring that goes with it.
+/// Returns a port that is free together with its monitoring port.
 pub(crate) fn free_port() -> u16 {
     let is_free = |port: u16| std::net::TcpListener::bind(("127.0.0.1", port)).is_ok();
     let start = 29_000 + (std::process::id() % 1_500) as u16;

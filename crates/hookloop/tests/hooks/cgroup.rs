@@ -1,4 +1,4 @@
-//! The program in a delegated cgroup: hooks leave neither processes nor cgroups behind.
+//! Hooks that run in a delegated cgroup leave neither processes nor cgroups behind.
 //!
 //! Keepers themselves are tested in `hookloop-process`.
 
@@ -10,14 +10,14 @@ use rustix::process::getuid;
 
 /// Runs a command in a new cgroup, which must be empty afterwards.
 const IN_A_CGROUP: &str = include_str!("../../../hookloop-process/tests/keeper/in_a_cgroup.sh");
-/// The exit code of the script if there can be no such cgroup.
+/// The exit code of the script if it can't create such a cgroup.
 const NO_CGROUP: i32 = 77;
 const RUNS: u32 = 20;
 
 /// Runs the other test of this file in a cgroup.
 #[test]
 fn delegated_hooks_leave_no_process_and_no_cgroup() {
-    // A mount is for this test alone, in a namespace.
+    // The mount is made in a namespace of its own, so that only this test sees it.
     let tried = || Command::new("unshare").args(["--mount", "true"]).output();
     let can_mount = getuid().is_root() && tried().is_ok_and(|tried| tried.status.success());
     let first: &[&str] = if can_mount {
@@ -44,7 +44,7 @@ fn delegated_hooks_leave_no_process_and_no_cgroup() {
     assert!(out.contains("1 passed"), "{out}");
 }
 
-/// A hook that leaves a daemon and a cgroup of its own.
+/// Checks a hook that leaves a daemon and a cgroup of its own.
 #[test]
 #[ignore = "in a cgroup that another test makes"]
 fn hooks_leave_no_process_and_no_cgroup() {
@@ -73,7 +73,7 @@ fn hooks_leave_no_process_and_no_cgroup() {
     }
 }
 
-/// Command lines of live processes that contain a text.
+/// Returns the command lines of live processes that contain a text.
 fn processes_with(mark: &str) -> Vec<String> {
     let entries = fs::read_dir("/proc").unwrap().flatten();
     let lines = entries.filter_map(|entry| fs::read(entry.path().join("cmdline")).ok());
@@ -81,7 +81,7 @@ fn processes_with(mark: &str) -> Vec<String> {
     lines.filter(|line| line.contains(mark)).collect()
 }
 
-/// Number of cgroups below that of this process.
+/// Returns the number of cgroups below the cgroup of this process.
 fn cgroups_below() -> usize {
     let home = hookloop_process::cgroup_home().unwrap();
     fs::read_dir(home).unwrap().filter(|entry| entry.as_ref().unwrap().path().is_dir()).count()

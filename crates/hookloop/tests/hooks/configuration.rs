@@ -1,4 +1,4 @@
-//! The configuration: what loads, what is refused, and what would run.
+//! The configuration: valid files, refused files, and the hooks that would run.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use crate::cli::Project;
 
 const USAGE: i32 = 2;
 
-/// The example of the specification of session hooks.
+/// The example from the specification of session hooks.
 const SESSIONS: &str = r#"
 hooks:
   session_start:
@@ -40,7 +40,7 @@ hooks:
       pipe_output: true
 "#;
 
-/// The example of the specification of task types.
+/// The example from the specification of task types.
 const TYPES: &str = "
 hooks:
   before_submit:
@@ -164,7 +164,7 @@ fn a_need_must_be_there_and_come_before() {
     assert!(late.contains("runs after it"), "{late}");
 }
 
-/// The file that editors use is the one that the program prints.
+/// Checks that the schema file for editors equals the schema that the program prints.
 #[test]
 fn the_schema_in_the_repository_is_current() {
     let project = Project::bare();

@@ -1,4 +1,4 @@
-//! T2, T3, T6, T7, T8: whose word counts, for what bytes, and where.
+//! T2, T3, T6, T7, T8: whose consent counts, for which bytes, and in which directory.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -21,7 +21,7 @@ fn digest(project: &Project) -> String {
     project.json(&["hooks", "trust", "--show"])["digest"].as_str().unwrap().to_owned()
 }
 
-/// Whether `check` would be run: none if the file is refused.
+/// Returns the trust state of `check`, or none if the file is refused.
 fn standing(project: &Project) -> Option<String> {
     let run = project.run(&["hooks", "trust", "--show", "--json"]);
     if run.code == USAGE {
@@ -30,11 +30,10 @@ fn standing(project: &Project) -> Option<String> {
     let shown: Value = serde_json::from_str(&run.stdout).unwrap();
     let hooks = shown["hooks"].as_array().unwrap();
     let check = hooks.iter().find(|hook| hook["name"] == "check").unwrap();
-    Some(check["standing"].as_str().unwrap().to_owned())
+    Some(check["trust"].as_str().unwrap().to_owned())
 }
 
-/// T2: for every key that a file may have, by the schema, the file has the same word in its own trust:
-/// none.
+/// T2: no key that the schema allows in a file changes whether that file is trusted.
 #[test]
 fn no_key_of_a_file_changes_its_trust() {
     let project = untrusted();
@@ -70,7 +69,7 @@ fn no_key_of_a_file_changes_its_trust() {
     assert!(files.len() > 25 && read > 20, "{read} of {} files were read", files.len());
 }
 
-/// Each key of an object with a value that its schema allows.
+/// Returns each key of an object with a value that its schema allows.
 fn samples(schema: &Value, object: &Value) -> Vec<(String, Value)> {
     let properties = object["properties"].as_object().unwrap();
     properties.iter().map(|(key, inner)| (key.clone(), sample(schema, inner))).collect()
@@ -83,7 +82,7 @@ fn resolved<'a>(schema: &'a Value, part: &'a Value) -> &'a Value {
     }
 }
 
-/// A value that a schema allows.
+/// Returns a value that a schema allows.
 fn sample(schema: &Value, part: &Value) -> Value {
     let part = resolved(schema, part);
     for choice in ["oneOf", "anyOf"] {
@@ -108,7 +107,7 @@ fn sample(schema: &Value, part: &Value) -> Value {
     }
 }
 
-/// T3: whatever changes a hook's meaning makes it another; a comment does not.
+/// T3: each change of a hook's meaning makes it a different hook; a changed comment does not.
 #[test]
 fn every_byte_of_a_definition_counts_and_those_of_comments_do_not() {
     const FILE: &str = "version: 1\nhooks:\n  stop:\n    # why\n    - name: check\n      command: touch ran\n      timeout: 9s\n      on_failure: open\n      env: {A: b}\n";
@@ -136,7 +135,7 @@ fn every_byte_of_a_definition_counts_and_those_of_comments_do_not() {
     }
 }
 
-/// T6: what is nobody's word, by where it is asked and what is known, runs nothing.
+/// T6: without a person, a hook runs only if its exact content is trusted.
 #[test]
 fn without_a_person_only_the_exact_digest_counts() {
     let piped = "hookloop ARGS < /dev/null | cat";
@@ -168,7 +167,7 @@ fn without_a_person_only_the_exact_digest_counts() {
     }
 }
 
-/// T6: who can't be asked is told what there is to agree to, with an exit code of its own.
+/// T6: if nobody can be asked, the refusal names the digest and has an exit code of its own.
 #[test]
 fn a_refusal_names_the_digest() {
     let project = untrusted();
@@ -190,7 +189,8 @@ fn a_refusal_names_the_digest() {
     assert_eq!(project.json(&["task", "list"]), json!([]));
 }
 
-/// T7: what is trusted is content at a place. Neither a pointer nor a neighbour brings trust along.
+/// T7: trust belongs to content in a directory; links and neighbouring directories do not inherit
+/// it.
 #[test]
 fn trust_is_not_inherited() {
     let trusted = Project::with_check("touch ran");
@@ -222,12 +222,12 @@ fn trust_is_not_inherited() {
         assert_eq!(run["status"], "not_started", "{}: {run}", place.display());
         assert!(!place.join("ran").exists());
     }
-    // By a link it is the same place.
+    // A link leads to the same directory.
     let link = root.parent().unwrap().join("link");
     symlink(&root, &link).unwrap();
     let run = trusted.json(&["-C", link.to_str().unwrap(), "hooks", "run", "check"]);
     assert_eq!(run["status"], "passed", "{run}");
-    // Another repository at the same place is another.
+    // Another repository in the same directory is a different project.
     fs::remove_file(root.join("ran")).unwrap();
     fs::rename(&root, root.with_file_name("moved")).unwrap();
     fs::create_dir(&root).unwrap();
@@ -238,7 +238,7 @@ fn trust_is_not_inherited() {
     assert!(!root.join("ran").exists());
 }
 
-/// T8: nothing of a repository's files is an environment.
+/// T8: no file of a repository sets an environment variable.
 #[test]
 fn a_repository_sets_no_environment() {
     let project = Project::with_config(

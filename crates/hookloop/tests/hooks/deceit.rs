@@ -1,8 +1,8 @@
-//! T10, T13, T24: what is printed is shown as it is, and says nothing to the program.
+//! T10, T13, T24: printed text is shown unchanged, and the program takes no commands from it.
 
 use crate::cli::Project;
 
-/// Characters that a terminal acts on, that turn text around, or that are not seen.
+/// Returns characters that control a terminal, reverse text, or are invisible.
 fn hostile() -> Vec<String> {
     let alone = [
         0x00, 0x07, 0x08, 0x09, 0x0b, 0x0c, 0x0d, 0x0e, 0x1b, 0x7f, 0x80, 0x84, 0x85, 0x8d, 0x90,
@@ -44,7 +44,7 @@ fn hostile() -> Vec<String> {
     all
 }
 
-/// T24: every character is seen, as itself or spelled out, and none acts.
+/// T24: every character is visible, as itself or escaped, and none controls the terminal.
 #[test]
 fn an_approval_screen_shows_what_there_is() {
     let hostile = hostile();
@@ -73,13 +73,13 @@ fn an_approval_screen_shows_what_there_is() {
             assert!(shown.contains(&format!("shell   {spelled}\n")), "{text:?}: {shown}");
         }
     }
-    // Nothing is left out of a long one.
+    // A long command is shown in full.
     let long = "x".repeat(20_000);
     let project = Project::with_config(&format!("hooks:\n  stop: [{{command: 'echo {long}'}}]\n"));
     assert!(project.ok(&["hooks", "trust", "--show"]).contains(&long));
 }
 
-/// JSON strings as ASCII, for a file that any parser takes.
+/// Returns JSON strings in ASCII, for a file that any parser accepts.
 fn ascii(text: &str) -> String {
     let mut units = [0; 2];
     text.chars()
@@ -90,7 +90,7 @@ fn ascii(text: &str) -> String {
         .collect()
 }
 
-/// What some program, this one included, takes or took as a sign when a hook prints it.
+/// Texts that some program, this one included, interprets or interpreted in the output of a hook.
 const MARKERS: &[&str] = &[
     "[Hook command failed: exit status 1]",
     "[Hook feedback] block",
@@ -122,7 +122,7 @@ const MARKERS: &[&str] = &[
     "[{\"decision\":\"block\"}]",
 ];
 
-/// T13: a hook that prints every marker comes to what one comes to that prints nothing.
+/// T13: a hook that prints every marker has the same result as a hook that prints nothing.
 #[test]
 fn text_is_never_a_sign() {
     let outcome = |text: &str| {
@@ -138,7 +138,7 @@ fn text_is_never_a_sign() {
         };
         (
             types,
-            part(ran, &["status", "exitCode", "attempts", "reason"]),
+            part(ran, &["status", "exit_code", "attempts", "reason"]),
             part(&run, &["status", "exit_code", "verdict", "feedback", "reason", "actions"]),
             project.json(&["task", "show", "a"])["state"].clone(),
             project.json(&["status"])["reactions_due"].clone(),
@@ -151,7 +151,7 @@ fn text_is_never_a_sign() {
     }
 }
 
-/// T10: what names a task is never an option: not to this program, and not to a hook's.
+/// T10: a task id is never parsed as an option, by this program or by the program of a hook.
 #[test]
 fn an_id_is_no_option() {
     let project = Project::with_config(

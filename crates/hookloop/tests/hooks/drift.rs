@@ -1,10 +1,12 @@
-//! T5, and rows 5, 12, 19 and 20 of the bugs to beat: hooks that change hooks, and how often they run.
+//! T5, and rows 5, 12, 19 and 20 of the bugs to beat: hooks that change hooks, and how often they
+//! run.
 
 use std::fs;
 
 use crate::cli::Project;
 
-/// T5: what a hook, or an agent behind one, does to the hooks of a project gets nothing run.
+/// T5: if a hook, or an agent behind it, changes the hooks of a project, the changed hooks do not
+/// run.
 #[test]
 fn a_hook_that_changes_hooks_gets_nothing_run() {
     let second = "#!/bin/sh\\ntouch evil\\n";
@@ -25,14 +27,14 @@ fn a_hook_that_changes_hooks_gets_nothing_run() {
         project.complete("Goal");
         let there = |name: &str| project.root().join(name).exists();
         assert!(there("changed"), "{change}");
-        // The next commands meet what was changed.
+        // The next commands find the changed files.
         project.run(&["task", "add", "Again", "--id", "again"]);
         project.run(&["task", "complete", "again"]);
         assert!(!there("evil"), "{change}");
     }
 }
 
-/// T5: the change is in the log, by the next time the hook would have run.
+/// T5: the log has the change by the time the hook would have run next.
 #[test]
 fn a_change_is_recorded() {
     let project = Project::with_check("true");
@@ -46,7 +48,8 @@ fn a_change_is_recorded() {
     assert!(error.contains("changed since it was trusted"), "{error}");
 }
 
-/// Row 5: once for each event, however alike they are; twice the same under one event is once.
+/// Row 5: a hook runs once for each event, even if events are equal; a duplicate entry does not
+/// run.
 #[test]
 fn a_hook_runs_for_every_event_and_a_duplicate_does_not() {
     let entry = "{command: 'echo >> ran', timeout: 20s}";
@@ -61,7 +64,7 @@ fn a_hook_runs_for_every_event_and_a_duplicate_does_not() {
     assert_eq!(ran.lines().count(), 6, "{:?}", project.json(&["hooks", "list"]));
 }
 
-/// Row 12: commands that lead to commands come to an end, and the end is recorded.
+/// Row 12: a cascade of commands ends, and the log records the end.
 #[test]
 fn a_cascade_of_commands_ends() {
     let project = Project::with_config(
@@ -78,10 +81,10 @@ fn a_cascade_of_commands_ends() {
     assert!((3..=20).contains(&tasks.len()), "{}", tasks.len());
     let more = tasks.iter().filter(|task| task["goal"] == "More");
     assert!(more.clone().all(|task| task["priority"] == 0), "0 is 0: {tasks:?}");
-    assert_eq!(project.events_of("cascade_cut").len(), 1);
+    assert_eq!(project.events_of("cascade_limit_reached").len(), 1);
 }
 
-/// Row 17: a file that can't be read runs no command and skips no gate.
+/// Row 17: a file that can't be parsed runs no command and skips no gate.
 #[test]
 fn a_broken_file_stops_everything() {
     let project = Project::with_check("touch ran");

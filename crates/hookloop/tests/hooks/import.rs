@@ -1,4 +1,4 @@
-//! Hooks that were written for a coding agent.
+//! Hooks that were written for a coding agent, imported.
 
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ fn imported(settings: &Value) -> (Project, String) {
     (project, printed)
 }
 
-/// The example of seed 001, and what its table of exit codes says.
+/// The example of seed 001, with its table of exit codes.
 #[test]
 fn a_stop_hook_of_an_agent_is_a_stop_gate_here() {
     let (project, printed) = imported(&json!({
@@ -22,7 +22,7 @@ fn a_stop_hook_of_an_agent_is_a_stop_gate_here() {
     }));
     assert!(printed.starts_with("Wrote "), "{printed}");
     let yaml = std::fs::read_to_string(project.root().join("hookloop.yaml")).unwrap();
-    assert!(yaml.contains("hook_retries: 5"), "{yaml}");
+    assert!(yaml.contains("gate_retries: 5"), "{yaml}");
     std::fs::create_dir(project.root().join(".codemie")).unwrap();
     for (code, status, verdict) in
         [(0, "passed", "pass"), (1, "failed", "pass"), (2, "blocked", "block")]
@@ -63,11 +63,12 @@ fn nothing_to_take_over_is_an_error() {
     let project = Project::bare();
     project.write("settings.json", &json!({"hooks": {"PreToolUse": []}}).to_string());
     let error = project.fails(2, &["import", "agent-hooks", "settings.json"]);
-    assert!(error.contains("nothing that has a place here"), "{error}");
+    assert!(error.contains("nothing that can be imported"), "{error}");
     assert!(!project.root().join("hookloop.yaml").exists());
 }
 
-/// A script that was written for an agent may say all that it can say; a test runner prints what the code prints.
+/// An imported script may answer in JSON; a test runner may not, because it prints output of the
+/// code.
 #[test]
 fn imported_scripts_may_answer_in_json_and_test_runners_may_not() {
     let command = |command: &str| json!({"type": "command", "command": command});

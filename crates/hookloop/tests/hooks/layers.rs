@@ -1,4 +1,4 @@
-//! The user's own hooks and limits, above every project.
+//! The user's own hooks and limits, which apply to every project.
 
 use serde_json::{Value, json};
 
@@ -36,7 +36,7 @@ task_types:
     );
     let ran = || std::fs::read_to_string(project.root().join("ran")).unwrap_or_default();
     project.complete("untrusted");
-    assert_eq!(ran(), "mine\n", "what the repository brings is not trusted yet");
+    assert_eq!(ran(), "mine\n", "the repository's hooks are not trusted yet");
     project.trust();
 
     let plain = project.add("plain", &[]);
@@ -50,10 +50,10 @@ task_types:
     }
     assert_eq!(ran(), "mine\ntheirs\nmine\nmine\nfixes\nmine\n");
     let shown = project.ok(&["hooks", "trust", "--show"]);
-    assert!(!shown.contains("mine"), "the user's own needs no word: {shown}");
+    assert!(!shown.contains("mine"), "the user's own hook needs no trust: {shown}");
 }
 
-/// A name in the user's command that leads to the repository's bytes is the repository's word.
+/// A file of the repository needs trust, even if the command of the user's own hook names it.
 #[test]
 fn a_file_of_the_repository_needs_trust_whoever_names_it() {
     let project =
@@ -72,7 +72,7 @@ fn a_file_of_the_repository_needs_trust_whoever_names_it() {
 #[test]
 fn a_project_tightens_limits_and_never_widens_them() {
     let chain = "hooks: {task_created: [{name: chain, actions: [{create_task: {goal: more}}]}]}\n";
-    // As far as a chain of hooks goes, with the user's limit and the project's.
+    // Checks the depth of a chain of hooks with the user's limit and the project's limit.
     let check = |own: Option<u32>, theirs: Option<u32>, depth: usize, told: bool| {
         let limit = |depth: Option<u32>| {
             depth

@@ -1,4 +1,4 @@
-//! T20, T21: what a hook gets to see, and what is kept of what it prints.
+//! T20, T21: the data that a hook can read, and the part of its output that is stored.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -11,7 +11,7 @@ use crate::cli::Project;
 const PLANTED: usize = 200;
 const SECRETS: usize = 1_000;
 
-/// T20: environment, files and directory of a hook are what is declared, to the last of them.
+/// T20: a hook has exactly the declared environment, files and directory.
 #[test]
 fn a_hook_has_what_is_declared_and_nothing_else() {
     let project = Project::with_config(
@@ -26,7 +26,7 @@ fn a_hook_has_what_is_declared_and_nothing_else() {
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
     fs::set_permissions(see, mode).unwrap();
     project.trust();
-    // A file of ours that is open, and not closed on exec, in the program that starts the hook.
+    // The program that starts the hook has open files that are not closed on exec.
     let mut command = project.command("sh");
     command.args(["-c", "exec 7< hookloop.yaml 8> spare; exec hookloop hooks run check --json"]);
     for number in 0..PLANTED {
@@ -59,7 +59,7 @@ fn a_hook_has_what_is_declared_and_nothing_else() {
         environ.lines().filter(|line| !is_of_the_test(line)).map(str::to_owned).collect();
     assert_eq!(seen, expected);
     assert_eq!(read("cwd").trim(), root.join("sub").to_str().unwrap());
-    // Of a program that the hook starts; the last one is the directory that it lists.
+    // The files of a program that the hook starts; the last one is the directory that it lists.
     assert_eq!(read("files").lines().collect::<Vec<_>>(), ["0", "1", "2", "3"]);
     assert!(read("ends").lines().all(|end| end.starts_with("pipe:") || end.ends_with("/ends")));
     assert!(!read("input").contains("planted-secret"));
@@ -82,7 +82,7 @@ fn a_directory_that_leads_out_of_the_project_by_a_link_is_refused() {
     );
     assert!(run["reason"].as_str().unwrap().contains("leads out of the project"), "{run}");
     assert!(!outside.join("ran").exists());
-    // A link inside of the project is a directory like others.
+    // A link within the project is a directory like any other.
     fs::remove_file(project.root().join("sub")).unwrap();
     fs::create_dir(project.root().join("real")).unwrap();
     std::os::unix::fs::symlink("real", project.root().join("sub")).unwrap();
@@ -90,7 +90,7 @@ fn a_directory_that_leads_out_of_the_project_by_a_link_is_refused() {
     assert!(project.root().join("real/ran").exists());
 }
 
-/// A token whose value nobody declared is known by its shape.
+/// A token whose value is not declared is recognized by its format.
 #[test]
 fn no_token_of_a_known_shape_is_kept() {
     let project = Project::with_config(
@@ -120,13 +120,13 @@ fn no_token_of_a_known_shape_is_kept() {
     }
 }
 
-/// T21: a thousand secrets, each in five forms and cut anywhere, are in nothing that is kept.
+/// T21: a thousand secrets, each in five forms and split anywhere, are not stored anywhere.
 #[test]
 fn no_form_of_a_secret_is_kept() {
     let project = Project::with_config(
         "hooks:\n  on_task_complete:\n    - {name: check, command: './print.sh', timeout: 60s}\n",
     );
-    // Pieces of odd sizes, so that reads end within secrets.
+    // The script prints in chunks of odd sizes, so that reads end within secrets.
     project.script(
         "print.sh",
         "dd if=forms bs=997 status=none; dd if=forms bs=13 count=3000 status=none >&2; exit 3",
@@ -157,25 +157,25 @@ fn no_form_of_a_secret_is_kept() {
     }
     let output = command.output().unwrap();
     assert!(output.status.success(), "{output:?}");
-    assert_eq!(project.logged("hook_ran")[0]["data"]["exitCode"], 3);
+    assert_eq!(project.logged("hook_ran")[0]["data"]["exit_code"], 3);
 
     let kept: Vec<PathBuf> = files_below(&project.state());
     assert!(kept.iter().any(|file| file.ends_with("stdout")), "{kept:?}");
     let stdout = kept.iter().find(|file| file.ends_with("stdout")).unwrap();
     let stdout = fs::read_to_string(stdout).unwrap();
-    assert_eq!(stdout.lines().count(), SECRETS, "what is no secret is kept");
+    assert_eq!(stdout.lines().count(), SECRETS, "text without secrets is kept");
     assert!(stdout.contains("[redacted:N999_TOKEN]"));
     let mut places: Vec<Vec<u8>> = kept.iter().map(|file| fs::read(file).unwrap()).collect();
     places.extend([output.stdout, output.stderr]);
     for place in places {
         let place = String::from_utf8_lossy(&place);
-        // Each form holds a number that nothing else has; one search for all is quick.
+        // Each form contains a unique number, so one search for all forms is quick.
         let found = forms.iter().find(|form| place.contains(form.as_str()));
         assert_eq!(found, None);
     }
 }
 
-/// A secret with a number of its own, and with what encodings change.
+/// Returns a secret with a unique number, and with characters that encodings change.
 fn secret(number: usize) -> String {
     let mixed = number.wrapping_mul(2_654_435_761) % 0xffff_ffff;
     format!("s{number}/\"{mixed:08x}\\+é{:08x}", mixed.rotate_left(13) % 0xffff_ffff)

@@ -1,4 +1,4 @@
-//! No session starts with fewer or weaker gates than a person agreed to.
+//! No session starts with fewer or weaker gates than a person has trusted.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -7,8 +7,8 @@ use crate::cli::{ProgramOutput, Project};
 
 const UNTRUSTED: i32 = 3;
 const TURNS: &str = r#"[{"run": "date +%N > work", "say": "<promise>COMPLETE</promise>"}]"#;
-/// A gate that refuses everything.
-const TESTS: &str = "hooks: {stop: [{name: tests, command: exit 2}]}\nlimits: {hook_retries: 0}\n";
+/// A gate that always blocks.
+const TESTS: &str = "hooks: {stop: [{name: tests, command: exit 2}]}\nlimits: {gate_retries: 0}\n";
 
 fn git(directory: &Path, args: &[&str]) {
     let name = ["-c", "user.name=t", "-c", "user.email=t@example.invalid"];
@@ -21,7 +21,7 @@ fn commit(project: &Project) {
     git(&project.root(), &["commit", "-qm", "work"]);
 }
 
-/// A repository with a configuration that a person agreed to.
+/// Returns a repository with a trusted configuration.
 fn trusted(config: &str) -> Project {
     let project = Project::with_config(config);
     project.write("turns.json", TURNS);
@@ -35,7 +35,7 @@ fn session(project: &Project) -> ProgramOutput {
     project.run(&["run", "x", "--agent", "scripted:turns.json"])
 }
 
-/// Checks that no session starts with `config`, and that the refusal has these words.
+/// Checks that no session starts with `config`, and that the refusal contains `words`.
 fn refused(project: &Project, config: &str, words: &str) {
     project.configure(config);
     let before = project.events_of("session_started").len();
@@ -46,7 +46,7 @@ fn refused(project: &Project, config: &str, words: &str) {
     assert_eq!(project.events_of("session_started").len(), before, "{config}");
 }
 
-/// What `why` says of the only session.
+/// Returns the output of `why` for the only session.
 fn why_of_session(project: &Project) -> String {
     let sessions = project.json(&["sessions", "list"]);
     assert_eq!(sessions.as_array().map(Vec::len), Some(1), "{sessions}");
@@ -70,15 +70,15 @@ fn a_gate_that_is_gone_needs_a_persons_word() {
     let why = project.json(&["why", &task]);
     assert!(why["reasons"].to_string().contains("`tests` is gone"), "{why}");
     assert_eq!(why["next"], "hookloop hooks trust", "{why}");
-    // A person agrees, and is shown the difference before.
+    // A person trusts the change, after seeing the difference.
     assert!(project.ok(&["hooks", "trust", "--show"]).contains("`tests` is gone"));
     let agreed = project.json(&["hooks", "trust", "--yes"]);
     assert_eq!(agreed["changes"][0], "`tests` is gone", "{agreed}");
     let run = session(&project);
     assert_ne!(run.code, UNTRUSTED, "{run:?}");
     let why = why_of_session(&project);
-    assert!(why.contains("tester agreed to other gates"), "{why}");
-    // What is put back is more than was agreed to; taking it away again is less.
+    assert!(why.contains("tester trusted changed gates"), "{why}");
+    // A restored gate is more than the trusted set; removing it again is less.
     project.configure(TESTS);
     project.trust();
     refused(&project, "", "`tests` is gone");
@@ -89,7 +89,7 @@ fn a_weaker_gate_needs_a_persons_word() {
     let project = trusted(TESTS);
     let with = |rest: &str| {
         format!(
-            "hooks: {{stop: [{{name: tests, command: exit 2{rest}}}]}}\nlimits: {{hook_retries: 0}}\n"
+            "hooks: {{stop: [{{name: tests, command: exit 2{rest}}}]}}\nlimits: {{gate_retries: 0}}\n"
         )
     };
     refused(&project, &with(", enabled: false"), "`tests` is switched off");
@@ -97,31 +97,31 @@ fn a_weaker_gate_needs_a_persons_word() {
     refused(&project, &replaced, "`tests` is now `file turns.json` instead of `exit 2`");
     let grouped = with(", any_of: g}, {name: r, file: turns.json, any_of: g");
     refused(&project, &grouped, "`tests` may now be replaced by `r`");
-    let limits = TESTS.replace("hook_retries: 0", "hook_retries: 9");
-    refused(&project, &limits, "`limits.hook_retries` is 9 instead of 0");
+    let limits = TESTS.replace("gate_retries: 0", "gate_retries: 9");
+    refused(&project, &limits, "`limits.gate_retries` is 9 instead of 0");
     let stop = format!("{TESTS}loop: {{stop_when: turn}}\n");
     refused(&project, &stop, "`loop.stop_when` is `turn` instead of `default`");
     let typed = format!("{TESTS}task_types: {{fix: {{hooks: {{stop: []}}}}}}\n");
     refused(&project, &typed, "`tests` is gone, for tasks of type `fix`");
-    // Anything else about a command is another command.
+    // A change of any other option makes it a different command.
     project.configure(&with(", on_failure: open"));
     assert_eq!(session(&project).code, UNTRUSTED);
     let shown = project.ok(&["hooks", "trust", "--show"]);
     assert!(shown.contains("`tests` no longer blocks when it crashes or times out"), "{shown}");
-    // As it was agreed to, it runs.
+    // With the trusted configuration, the session starts.
     project.configure(TESTS);
     assert_eq!(project.events_of("session_started").len(), 0);
     session(&project);
     assert_eq!(project.events_of("session_started").len(), 1);
 }
 
-/// A rule starts nothing, so no trust is needed for it; it is a gate nevertheless.
+/// A rule starts no process, so it needs no trust; it is a gate nevertheless.
 #[test]
 fn a_rule_that_was_in_force_once_is_part_of_the_agreement() {
     let project = Project::with_config("hooks: {stop: [{name: r, file: missing}]}\n");
     project.write("turns.json", TURNS);
     assert_eq!(
-        project.run(&["run", "x", "--agent", "scripted:turns.json", "--hook-retries", "0"]).code,
+        project.run(&["run", "x", "--agent", "scripted:turns.json", "--gate-retries", "0"]).code,
         3
     );
     assert_eq!(project.events_of("session_started").len(), 1);
@@ -131,7 +131,7 @@ fn a_rule_that_was_in_force_once_is_part_of_the_agreement() {
         "hooks: {stop: [{name: r, file: turns.json}]}\n",
         "`r` is now `file turns.json` instead of `file missing`",
     );
-    // More gates need no word.
+    // Additional gates need no trust.
     project.configure("hooks: {stop: [{name: r, file: missing}, {name: s, file: turns.json}]}\n");
     session(&project);
     assert_eq!(project.events_of("session_started").len(), 2);
@@ -145,7 +145,7 @@ fn a_person_switches_a_gate_off_and_the_agreement_keeps_it() {
     let run = session(&project);
     assert_ne!(run.code, UNTRUSTED, "{run:?}");
     let why = why_of_session(&project);
-    assert!(why.contains("tester switched `tests` off"), "{why}");
+    assert!(why.contains("tester disabled `tests`"), "{why}");
     project.ok(&["hooks", "enable", "tests"]);
     refused(&project, "", "`tests` is gone");
 }
@@ -153,7 +153,7 @@ fn a_person_switches_a_gate_off_and_the_agreement_keeps_it() {
 #[test]
 fn the_agreement_is_kept_for_each_branch_and_shared_by_worktrees() {
     let project = trusted(TESTS);
-    // Another branch is held to the agreement, too, and then has one of its own.
+    // Another branch has to match the trusted gates, too, and can then have its own.
     git(&project.root(), &["checkout", "-qb", "loose"]);
     refused(&project, "", "`tests` is gone");
     project.trust();
@@ -162,7 +162,7 @@ fn the_agreement_is_kept_for_each_branch_and_shared_by_worktrees() {
     git(&project.root(), &["checkout", "-q", "main"]);
     refused(&project, "", "`tests` is gone");
     git(&project.root(), &["checkout", "-q", "hookloop.yaml"]);
-    // A linked worktree has another state and the same agreement.
+    // A linked worktree has another state and the same trusted gates.
     let other = project.home().join("linked");
     git(&project.root(), &["worktree", "add", "-q", "-b", "more", other.to_str().unwrap()]);
     std::fs::write(other.join("hookloop.yaml"), "version: 1\n").unwrap();
@@ -219,8 +219,8 @@ fn a_digest_stands_for_the_gates_too() {
         project.run(&["run", "x", "--agent", "scripted:turns.json", "--trust", digest])
     };
     assert_eq!(run(&agreed).code, UNTRUSTED);
-    assert_ne!(run(&loosened).code, UNTRUSTED, "a person agreed, for this run");
-    assert_eq!(session(&project).code, UNTRUSTED, "and for no other");
+    assert_ne!(run(&loosened).code, UNTRUSTED, "trusted for this run");
+    assert_eq!(session(&project).code, UNTRUSTED, "not trusted for other runs");
 }
 
 #[test]
@@ -240,17 +240,17 @@ fn a_ledger_that_can_not_be_read_lets_nothing_start() {
 fn trusting_hooks_is_an_event_with_its_actor_and_digest() {
     let project = trusted(TESTS);
     let event = &project.events_of("hooks_trusted")[0];
-    assert_eq!(event["metadata"]["triggeredBy"], "tester", "{event}");
+    assert_eq!(event["metadata"]["triggered_by"], "tester", "{event}");
     assert_eq!(event["data"]["digest"], digest(&project).as_str(), "{event}");
     assert_eq!(event["data"]["gates"], serde_json::json!(["tests"]), "{event}");
     project.configure("");
     project.trust();
     let changes = &project.events_of("hooks_trusted")[1]["data"]["changes"];
     assert_eq!(changes[0], "`tests` is gone", "{changes}");
-    project.configure("agents: {mine: {kind: command, command: 'true'}}\n");
+    project.configure("agents: {mine: {type: command, command: 'true'}}\n");
     project.ok(&["agents", "trust", "--yes"]);
     let event = &project.events_of("agents_trusted")[0];
-    assert_eq!(event["metadata"]["triggeredBy"], "tester", "{event}");
+    assert_eq!(event["metadata"]["triggered_by"], "tester", "{event}");
     assert!(event["data"]["digest"].as_str().unwrap().starts_with("sha256:"), "{event}");
 }
 
@@ -265,7 +265,7 @@ fn accepting_at_the_retry_limit_is_the_users_and_no_repositorys() {
     assert_eq!(session(&project).code, 3, "the gate refuses");
     project.write_own("loop: {at_retry_limit: accept}\n");
     session(&project);
-    let answered = project.events_of("retry_limit_answered");
+    let answered = project.events_of("decision_made");
     assert_eq!(answered.last().unwrap()["data"]["answer"], "accept", "{answered:?}");
 }
 
@@ -277,17 +277,17 @@ fn projects_of_one_repository_have_an_agreement_each() {
     std::fs::write(inner.join("hookloop.yaml"), "version: 1\n").unwrap();
     std::fs::write(inner.join("turns.json"), TURNS).unwrap();
     let args = ["run", "x", "--agent", "scripted:turns.json"];
-    // A project that an agent makes beside one with gates is no way around them.
+    // A project that an agent creates beside one with gates does not bypass those gates.
     let run = at(&project, &inner, &args);
     assert_eq!(run.status.code(), Some(UNTRUSTED), "{run:?}");
     assert!(String::from_utf8_lossy(&run.stderr).contains("`tests` is gone"), "{run:?}");
     assert!(at(&project, &inner, &["hooks", "trust", "--yes"]).status.success());
     let run = at(&project, &inner, &args);
-    assert_ne!(run.status.code(), Some(UNTRUSTED), "a person agreed to it: {run:?}");
+    assert_ne!(run.status.code(), Some(UNTRUSTED), "a person trusted it: {run:?}");
     refused(&project, "", "`tests` is gone");
 }
 
-/// A session that is refused agrees to nothing: otherwise an edit that is taken back locks its user out.
+/// A refused session trusts nothing: otherwise an edit that is reverted would lock its user out.
 #[test]
 fn a_refused_session_does_not_change_the_agreement() {
     let project = trusted(TESTS);
@@ -302,7 +302,7 @@ fn a_refused_session_does_not_change_the_agreement() {
     assert!(!run.stderr.contains("extra"), "{run:?}");
 }
 
-/// Declared actions run without a process; those that decide for a person need a person's word all the same.
+/// Declared actions run without a process; actions that complete or unblock tasks still need trust.
 #[test]
 fn actions_that_complete_or_unblock_tasks_need_trust() {
     let project = Project::with_config("");
@@ -324,17 +324,17 @@ fn actions_that_complete_or_unblock_tasks_need_trust() {
     assert_eq!(states(), ("ready".to_owned(), "blocked".to_owned()));
     let failed = project.event("hook_error")["data"]["error"].to_string();
     assert!(failed.contains("not trusted"), "{failed}");
-    // A person's word lets the hook act, and what it does is part of what is agreed to.
+    // After a person has trusted the hook, it acts; its actions are part of the trusted content.
     project.trust();
     project.add("Trigger", &["--id", "second"]);
     assert_eq!(states(), ("completed".to_owned(), "ready".to_owned()));
-    // A workflow has no such word, so it does neither.
+    // A workflow can't be trusted, so it may neither complete nor unblock tasks.
     project.configure("workflows: {loosen: [{update_task: {task_id: two, action: complete}}]}\n");
     let why = project.fails(2, &["task", "list"]);
     assert!(why.contains("workflow `loosen` completes or unblocks a task"), "{why}");
 }
 
-/// A task type that allows work without a change is part of what a person agrees to.
+/// A person has to trust a task type that allows work without a change.
 #[test]
 fn a_task_type_that_needs_no_change_needs_a_persons_word() {
     let project = trusted(TESTS);

@@ -1,4 +1,4 @@
-//! Hooks that run commands, as users and repositories meet them.
+//! Hooks that run commands, from the view of users and repositories.
 
 mod cgroup;
 mod configuration;
@@ -24,14 +24,14 @@ use std::path::PathBuf;
 use crate::cli::Project;
 
 impl Project {
-    /// Writes a script that can be run.
+    /// Writes an executable script.
     fn script(&self, name: &str, text: &str) -> PathBuf {
         let path = self.write(name, &format!("#!/bin/sh\n{text}\n"));
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
         path
     }
 
-    /// A project whose completed tasks run `check`, a script that is trusted.
+    /// Returns a project that runs `check`, a trusted script, when a task is completed.
     fn with_check(text: &str) -> Project {
         let project = Project::with_config(CHECK);
         project.script("check.sh", text);
@@ -39,14 +39,14 @@ impl Project {
         project
     }
 
-    /// Completes a new task; answers its id.
+    /// Completes a new task; returns its id.
     fn complete(&self, goal: &str) -> String {
         let id = self.add(goal, &[]);
         self.run(&["task", "complete", &id]);
         id
     }
 
-    /// The events of a type, as the log has them.
+    /// Returns the events of a type from the log.
     fn logged(&self, kind: &str) -> Vec<serde_json::Value> {
         let lines = self.ok(&["log", "--json"]);
         let events = lines.lines().map(|line| serde_json::from_str(line).unwrap());
@@ -54,5 +54,5 @@ impl Project {
     }
 }
 
-/// A script at a point that every test can reach.
+/// A script at a hook point that every test can reach.
 const CHECK: &str = "hooks:\n  on_task_complete:\n    - command: ./check.sh {{task_id}}\n";

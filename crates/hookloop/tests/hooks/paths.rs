@@ -1,4 +1,4 @@
-//! T22: nothing is written through a link, or where others could have a hand in it.
+//! T22: nothing is written through a link, or to a directory that others can change.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown, symlink};
@@ -10,7 +10,7 @@ use crate::hooks::consent::UNTRUSTED;
 
 const SYSTEM: i32 = 70;
 
-/// A file outside of the project that no command may touch.
+/// Returns a file outside of the project that no command may touch.
 fn victim(project: &Project) -> std::path::PathBuf {
     let victim = project.root().parent().unwrap().join("victim");
     fs::write(&victim, "mine").unwrap();
@@ -21,7 +21,7 @@ fn victim(project: &Project) -> std::path::PathBuf {
 fn a_new_configuration_is_not_written_through_a_link() {
     let project = Project::bare();
     let victim = victim(&project);
-    // `exec` keeps the number, which is in the name of the draft.
+    // `exec` keeps the process id, which is in the name of the draft.
     let run = project.shell("ln -s ../victim hookloop.yaml.$$ && exec hookloop init --yes");
     assert_eq!(fs::read_to_string(&victim).unwrap(), "mine", "{run:?}");
     assert_eq!(run.code, 0, "{run:?}");
@@ -45,7 +45,7 @@ impl Drop for End<'_> {
     }
 }
 
-/// Someone swaps links into every name that is written to in the project, all the time.
+/// Another thread keeps replacing every file name that is written in the project with a link.
 #[test]
 fn a_racing_linker_gets_nothing_written_elsewhere() {
     let rounds = std::env::var("HOOKLOOP_RACES").map_or(30, |text| text.parse().unwrap());
@@ -58,7 +58,7 @@ fn a_racing_linker_gets_nothing_written_elsewhere() {
         scope.spawn(|| {
             let good = fs::read(root.join("check.sh")).unwrap();
             while !over.load(Ordering::SeqCst) {
-                // In the place of the script, and of files that look like ours.
+                // The links replace the script, and files that have the names of hookloop's files.
                 for name in ["check.sh", "trust.json", "artifacts", "hookloop.db"] {
                     let link = root.join("link");
                     let _ = fs::remove_file(&link);
@@ -76,7 +76,7 @@ fn a_racing_linker_gets_nothing_written_elsewhere() {
         for _ in 0..rounds {
             project.run(&["hooks", "trust", "--yes"]);
             let ran = project.run(&["hooks", "run", "check", "--json"]);
-            // A link to a file that is no program fails.
+            // A link to a file that is not executable fails.
             assert!([0, 1, UNTRUSTED].contains(&ran.code), "{ran:?}");
             let run: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
             let said = run["stdout"].as_str().unwrap();
@@ -86,7 +86,7 @@ fn a_racing_linker_gets_nothing_written_elsewhere() {
     assert_eq!(fs::read_to_string(&victim).unwrap(), "mine");
 }
 
-/// Links in the state directory's own place, and directories that are not the user's alone.
+/// Checks links in place of the state directory, and directories that other users can write.
 #[test]
 fn a_state_directory_that_others_have_a_hand_in_is_refused() {
     let project = Project::with_config("");
@@ -109,7 +109,7 @@ fn a_state_directory_that_others_have_a_hand_in_is_refused() {
     refused("can be written by other users");
     fs::remove_file(&state).unwrap();
     fs::rename(&moved, &state).unwrap();
-    // Only root can give a directory away; CI is root.
+    // Only root can change the owner of a directory; CI runs as root.
     if rustix::process::geteuid().is_root() {
         for directory in [&state, &home] {
             chown(directory, Some(12_345), None).unwrap();
@@ -120,7 +120,7 @@ fn a_state_directory_that_others_have_a_hand_in_is_refused() {
     project.ok(&["status"]);
 }
 
-/// Everything that is kept is the user's alone.
+/// All stored files are readable by the user alone.
 #[test]
 fn what_is_kept_can_be_read_by_nobody_else() {
     let project = Project::with_check("echo said; echo more >&2");

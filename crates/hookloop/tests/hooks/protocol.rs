@@ -1,4 +1,4 @@
-//! What commands are told, and what their answers mean.
+//! The input of hook commands, and the meaning of their answers.
 
 use serde_json::{Value, json};
 
@@ -46,8 +46,8 @@ fn exit_codes_and_answers_of_a_gate() {
     assert_eq!((&broken["status"], &broken["verdict"]), (&json!("failed"), &json!("block")));
 }
 
-/// Row 4 of the bugs to beat: whatever goes wrong with a gate is seen, and is no pass unless the file
-/// says that failures pass; a no stays a no even then.
+/// Row 4 of the bugs to beat: a gate that crashes or times out is reported, and does not pass
+/// unless the file has `on_failure: open`. A gate that blocks still blocks then.
 #[test]
 fn what_goes_wrong_is_no_pass() {
     let check = |options: &str, script: &str, status: &str, verdict: &str| {
@@ -73,7 +73,7 @@ fn what_goes_wrong_is_no_pass() {
     assert_eq!((&run["status"], &run["verdict"]), (&json!("not_started"), &json!("block")));
 }
 
-/// Row 3 of the bugs to beat: what a gate says does not depend on how much it says.
+/// Row 3 of the bugs to beat: the verdict of a gate does not depend on the length of its output.
 #[test]
 fn a_long_answer_counts_and_one_that_is_too_long_does_not_pass() {
     let says =
@@ -85,7 +85,7 @@ fn a_long_answer_counts_and_one_that_is_too_long_does_not_pass() {
     assert_eq!((&too_long["status"], &too_long["verdict"]), (&json!("failed"), &json!("block")));
 }
 
-/// A script as people wrote it for another agent's hooks.
+/// A script that was written for the hooks of another agent.
 #[test]
 fn a_script_for_another_tool_runs_unchanged() {
     let script = r#"

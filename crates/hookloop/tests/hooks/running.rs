@@ -1,4 +1,4 @@
-//! What a hook's process has, and what it can't get.
+//! The environment and input of a hook's process, and the data that it can't access.
 
 use crate::cli::Project;
 use crate::hooks::CHECK;
@@ -78,7 +78,7 @@ fn walk(directory: &std::path::Path) -> Vec<std::path::PathBuf> {
     files
 }
 
-/// Row 2 of the bugs to beat, T9.
+/// Row 2 of the bugs to beat, T9: a title is never run as a command.
 #[test]
 fn a_title_is_never_a_command() {
     let config = "hooks:\n  on_task_complete:\n    - name: check\n      command: \"printf '%s' {{task_content}} > seen; printf '%s' '{{task_content}}' > seen1; printf '%s' \\\"{{task_content}}\\\" > seen2\"\n";
@@ -126,7 +126,7 @@ fn a_hook_that_hangs_is_ended_with_everything_it_started() {
     );
 }
 
-/// Row 20 of the bugs to beat.
+/// Row 20 of the bugs to beat: a large payload arrives whole.
 #[test]
 fn a_large_payload_arrives_whole() {
     let project = Project::with_check("wc -c");
@@ -136,7 +136,7 @@ fn a_large_payload_arrives_whole() {
     project.run(&["task", "complete", id, "--result", &long]);
     let run = project.try_hook(&["check", "--task", id]);
     let bytes: usize = run["stdout"].as_str().unwrap().trim().parse().unwrap();
-    // More than one string of an environment may have.
+    // This is more than one string of an environment can have.
     assert!(bytes > 3 * 64 * 1024, "{bytes}");
 }
 
@@ -162,7 +162,7 @@ fn failures_are_seen_and_counted() {
     let project = Project::with_check("echo no >&2; exit 7");
     project.complete("Goal");
     let ran = &project.logged("hook_ran")[0]["data"];
-    assert_eq!((ran["status"].as_str(), ran["exitCode"].as_i64()), (Some("failed"), Some(7)));
+    assert_eq!((ran["status"].as_str(), ran["exit_code"].as_i64()), (Some("failed"), Some(7)));
     let hooks = project.json(&["hooks", "list"]);
     let check = hooks.as_array().unwrap().iter().find(|hook| hook["name"] == "check").unwrap();
     assert_eq!((check["runs"].as_u64(), check["failures"].as_u64()), (Some(1), Some(1)));
@@ -170,7 +170,7 @@ fn failures_are_seen_and_counted() {
     missing.ok(&["hooks", "trust", "--yes"]);
     missing.complete("Goal");
     let ran = &missing.logged("hook_ran")[0]["data"];
-    assert_eq!((ran["status"].as_str(), ran["exitCode"].as_i64()), (Some("failed"), Some(127)));
+    assert_eq!((ran["status"].as_str(), ran["exit_code"].as_i64()), (Some("failed"), Some(127)));
 }
 
 #[test]

@@ -1,15 +1,15 @@
-//! The order of hooks: one after the other, side by side, and again after a failure.
+//! The order of hooks: sequential, parallel, and again after a failure.
 
 use serde_json::Value;
 
 use crate::cli::Project;
 
-/// A project with these hooks on completed tasks, and a script that waits until so many others wait.
+/// Returns a project with these hooks on completed tasks, and a script that waits for other hooks.
 fn with_hooks(hooks: &[&str]) -> Project {
     let list: String =
         hooks.iter().map(|hook| format!("    - {{{hook}, timeout: 30s}}\n")).collect();
     let project = Project::with_config(&format!("hooks:\n  on_task_complete:\n{list}"));
-    // `meet.sh NAME COUNT`
+    // `meet.sh NAME COUNT` waits until COUNT hooks have started.
     project.script(
         "meet.sh",
         "mkdir -p here && : > here/$1\nuntil [ $(ls here | wc -l) -ge $2 ]; do sleep 0.01; done\necho $1 >> order",
@@ -21,7 +21,7 @@ fn with_hooks(hooks: &[&str]) -> Project {
 fn runs(project: &Project) -> Vec<(String, String)> {
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     let logged = project.logged("hook_ran");
-    logged.iter().map(|e| (text(&e["data"]["hookName"]), text(&e["data"]["status"]))).collect()
+    logged.iter().map(|e| (text(&e["data"]["hook_name"]), text(&e["data"]["status"]))).collect()
 }
 
 fn all_passed(names: &[&str]) -> Vec<(String, String)> {
@@ -30,7 +30,7 @@ fn all_passed(names: &[&str]) -> Vec<(String, String)> {
 
 #[test]
 fn parallel_hooks_run_at_the_same_time_and_are_told_in_their_order() {
-    // The first to be told is the last to end.
+    // The first hook in the report is the last to end.
     let project = with_hooks(&[
         "name: a, command: './meet.sh a 3; until [ -e end ]; do sleep 0.01; done', parallel: true",
         "name: b, command: ./meet.sh b 3, parallel: true",
@@ -63,12 +63,12 @@ fn a_parallel_hook_waits_for_what_it_needs() {
     project.complete("x");
     let expected = [("a", "passed"), ("b", "passed"), ("c", "failed")];
     let expected = expected.map(|(name, status)| (name.to_owned(), status.to_owned()));
-    assert_eq!(runs(&project), expected, "d has nothing to do");
+    assert_eq!(runs(&project), expected, "d does not run");
 }
 
 #[test]
 fn so_many_and_no_more() {
-    // Whoever finds more than eight at once says so.
+    // A hook fails if more than eight run at the same time.
     let count = "mkdir -p at && mkdir at/$HOOKLOOP_HOOK && test $(ls at | wc -l) -le 8 && sleep 0.2 && rmdir at/$HOOKLOOP_HOOK";
     let names: Vec<String> = (0..20).map(|number| format!("h{number}")).collect();
     let hook = |name: &String| format!("name: {name}, command: '{count}', parallel: true");
@@ -79,7 +79,7 @@ fn so_many_and_no_more() {
     assert_eq!(runs(&project), all_passed(&names));
 }
 
-/// What is tried again is over before the next hook starts, though that waits with the keeper otherwise.
+/// A hook's retries end before the next hook starts, although the keeper already has the next one.
 #[test]
 fn a_hook_is_tried_again_before_the_next_starts() {
     let project = with_hooks(&[

@@ -1,4 +1,4 @@
-//! Nothing that a repository brings runs before the user has seen those very bytes.
+//! No content of a repository runs before the user has seen exactly those bytes.
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
@@ -9,7 +9,8 @@ use crate::hooks::CHECK;
 
 const UNTRUSTED: i32 = 3;
 
-/// How a run of the hook went, and why. A hook that is not trusted has an exit code of its own.
+/// Returns the status of a run of the hook, and the reason. An untrusted hook has its own exit
+/// code.
 fn status(project: &Project, args: &[&str]) -> (String, String) {
     let run = project.run(&[&["hooks", "run", "check", "--json"], args].concat());
     let printed: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
@@ -33,10 +34,10 @@ fn a_hook_that_is_not_trusted_is_named_with_the_command_to_type() {
         assert_eq!(run.code, UNTRUSTED, "{run:?}");
         let told = format!("error: hook `check` did not run: {reason}\n");
         assert!(run.stderr.starts_with(&told), "{run:?}");
-        assert!(run.stderr.ends_with("try: hookloop hooks trust\n"), "{run:?}");
+        assert!(run.stderr.ends_with("hint: run `hookloop hooks trust`\n"), "{run:?}");
         let run = project.run(&["hooks", "run", "check", "--json"]);
         let error: serde_json::Value = serde_json::from_str(&run.stderr).unwrap();
-        assert_eq!(error["error"]["kind"], "untrusted");
+        assert_eq!(error["error"]["type"], "untrusted");
         assert!(!project.root().join("ran").exists());
         project.ok(&["hooks", "run", "check", "--dry-run"]);
     };
@@ -62,7 +63,7 @@ fn an_explanation_says_how_hooks_stand() {
     };
     explained("untrusted", "untrusted", "does not run: not trusted (hookloop hooks trust)");
     project.trust();
-    explained("trusted", "yes", "trusted as it is");
+    explained("trusted", "yes", "trusted");
     project.script("check.sh", "false");
     explained("modified", "modified", "does not run: changed since it was trusted");
 }
@@ -110,7 +111,7 @@ fn a_digest_stands_for_exactly_one_set_of_hooks() {
     project.fails(UNTRUSTED, &["hooks", "run", "check", "--trust", &other]);
     project.script("check.sh", "true # and more");
     project.fails(UNTRUSTED, &["hooks", "run", "check", "--trust", &digest]);
-    // It was for one run.
+    // The trust was for one run.
     assert_eq!(status(&project, &[]).0, "not_started");
 }
 
@@ -131,7 +132,7 @@ fn every_byte_of_a_script_counts() {
     assert_eq!(status(&project, &[]).0, "passed");
 }
 
-/// T4: however a command names a script of the project, it is those bytes that were agreed to.
+/// T4: regardless of how a command names a script of the project, the trusted bytes run.
 #[test]
 fn a_script_counts_by_whatever_name() {
     for named in [
@@ -159,7 +160,7 @@ fn a_script_counts_by_whatever_name() {
     }
 }
 
-/// T4: a link to a program is agreed to with where it leads.
+/// T4: the target of a link to a program is part of the trusted content.
 #[test]
 fn a_link_out_of_the_project_counts() {
     let project = Project::with_config("hooks: {stop: [{name: check, command: ./tool}]}\n");
@@ -204,7 +205,7 @@ fn a_repository_has_no_word_in_its_own_trust() {
     }
     let project = Project::with_config(CHECK);
     project.script("check.sh", "touch ran");
-    // Files of ours, in the repository: they mean nothing there.
+    // Files with the names of hookloop's files have no effect in the repository.
     project.write("trust.json", "{\"version\":1,\"agreed\":[]}");
     std::fs::create_dir(project.root().join(".hookloop")).unwrap();
     project.complete("Goal");
@@ -225,7 +226,7 @@ fn a_racing_writer_gets_nothing_run_where_a_digest_is_given() {
     race(&project, &["--trust", &digest]);
 }
 
-/// Whoever agreed to a command before its script was there has not agreed to any script.
+/// Trust in a command whose script does not exist yet covers no script.
 #[test]
 fn what_is_not_there_is_not_run() {
     let project = Project::with_config(CHECK);
@@ -240,7 +241,7 @@ fn what_is_not_there_is_not_run() {
     assert!(!project.root().join("ran").exists());
 }
 
-/// Says that it is over when it goes.
+/// Sets the flag when it is dropped.
 struct Over<'a>(&'a AtomicBool);
 
 impl Drop for Over<'_> {
@@ -249,7 +250,7 @@ impl Drop for Over<'_> {
     }
 }
 
-/// Someone swaps the script all the time: what runs is what was agreed to, or nothing.
+/// Another thread keeps replacing the script: the trusted script runs, or none.
 fn race(project: &Project, args: &[&str]) {
     let rounds = std::env::var("HOOKLOOP_RACES").map_or(1_000, |text| text.parse().unwrap());
     let (script, over) = (project.root().join("check.sh"), AtomicBool::new(false));
@@ -258,7 +259,7 @@ fn race(project: &Project, args: &[&str]) {
     std::thread::scope(|scope| {
         scope.spawn(|| {
             while !over.load(Ordering::SeqCst) {
-                // The good one, none, one that nobody would run, and another.
+                // The trusted script, no script, one that is not executable, and another one.
                 for (bytes, mode) in [(&good, 0o755), (&bad, 0), (&bad, 0o644), (&bad, 0o755)] {
                     let new = script.with_extension("new");
                     std::fs::write(&new, bytes).unwrap();
@@ -270,12 +271,13 @@ fn race(project: &Project, args: &[&str]) {
                 }
             }
         });
-        // However this ends, the writer does too.
+        // The writer ends, even if an assertion fails.
         let _over = Over(&over);
         let mut ran = 0;
         for _ in 0..rounds {
             let run = project.run(&[&["hooks", "run", "check", "--json"], args].concat());
-            // With a digest, another script is refused at once, and so is one that is being taken away.
+            // With a digest, another script is refused at once, and so is one that is being
+            // removed.
             if run.stdout.is_empty() {
                 assert!(run.code == UNTRUSTED || run.stderr.contains("check.sh"), "{run:?}");
                 continue;
@@ -289,12 +291,12 @@ fn race(project: &Project, args: &[&str]) {
                 other => assert_eq!(other, "not_started", "{run}"),
             }
         }
-        assert!(ran > 0, "the race was never won by the good one");
+        assert!(ran > 0, "the trusted script never ran");
     });
     assert!(!project.root().join("evil").exists());
 }
 
-/// What is shown is what there is: nothing moves the cursor, hides or pretends.
+/// The screen shows the actual content: no character moves the cursor or hides text.
 #[test]
 fn the_screen_does_not_lie() {
     for hostile in ["\u{1b}[2K", "\u{202e}", "\u{200b}", "\u{7}", "\u{9b}31m", "\r"] {
@@ -309,7 +311,7 @@ fn the_screen_does_not_lie() {
     }
 }
 
-/// A text as YAML writes what can't be seen.
+/// Returns a text as a YAML string, with invisible characters escaped.
 fn escaped(text: &str) -> String {
     let escape = |c: char| match c {
         ' '..='~' => c.to_string(),
@@ -337,7 +339,7 @@ fn the_content_of_scripts_is_shown_before_they_are_trusted() {
     assert!(shown.contains("| echo line 1\n"), "{shown}");
     assert!(!shown.contains("echo line 299"), "{shown}");
     assert!(shown.contains("more lines; read the file: less check.sh]"), "{shown}");
-    // Nothing in it acts on a terminal.
+    // No character of the script controls the terminal.
     assert!(shown.contains("\\u{1b}[31m \\u{202e}") && !shown.contains('\u{1b}'), "{shown}");
 }
 
@@ -353,7 +355,7 @@ fn the_changes_of_a_script_are_shown_against_the_trusted_copy() {
     for line in ["changes of check.sh:", "- echo two", "+ curl evil.example", "  echo three"] {
         assert!(shown.contains(line), "{line}: {shown}");
     }
-    // A copy that somebody changed is no trusted copy.
+    // A copy that was changed does not count as a trusted copy.
     let kept = project.state().join("trusted");
     let mut found = 0;
     for directory in std::fs::read_dir(&kept).unwrap() {

@@ -1,11 +1,11 @@
-//! T1: a repository that nobody agreed to gets nothing run, whatever it brings and whatever is asked.
+//! T1: an untrusted repository gets nothing run, for any content of it and for any command.
 
 use std::fs;
 use std::path::Path;
 
 use crate::cli::{BINARY, Project};
 
-/// Files that make some tool run what they say. `CANARY` is a command that leaves a file behind.
+/// Files that make some tool run their content. `CANARY` is a command that leaves a file behind.
 const FILES: &[(&str, &str)] = &[
     (".env", "BASH_ENV=./evil.sh\nPATH=.:$PATH\nHOOKLOOP_TRUST=all\n"),
     (".envrc", "CANARY"),
@@ -83,7 +83,8 @@ const FILES: &[(&str, &str)] = &[
     ("evil.sh", "#!/bin/sh\nCANARY\n"),
 ];
 
-/// Configurations: one with a command wherever one can be, and ones that try something else.
+/// Returns configurations: one with a command in each possible place, and others with other
+/// attempts.
 fn configurations(canary: &str) -> Vec<String> {
     let points = [
         "session_start",
@@ -126,7 +127,7 @@ fn configurations(canary: &str) -> Vec<String> {
         ),
         format!("version: 1\ntrusted: true\nhooks:\n{}", at(&format!("{{command: {quoted}}}"))),
         format!(
-            "version: 1\nagents: {{mine: {{kind: command, command: {quoted}}}, \
+            "version: 1\nagents: {{mine: {{type: command, command: {quoted}}}, \
              claude: {{command: [sh, -c, {quoted}]}}}}\nloop: {{agent: mine, fallback: claude}}\n"
         ),
         format!("version: 1\nloop: {{agent: 'command:{canary}'}}\n"),
@@ -135,7 +136,7 @@ fn configurations(canary: &str) -> Vec<String> {
     ]
 }
 
-/// Every command, with arguments that let it get as far as it can.
+/// Every command, with arguments that let it get as far as possible.
 const COMMANDS: &[&[&str]] = &[
     &["--help"],
     &["--version"],
@@ -156,13 +157,13 @@ const COMMANDS: &[&[&str]] = &[
     &["inbox", "approve", "a"],
     &["inbox", "notify"],
     &["inbox", "test", "mail"],
-    &["inbox", "quit", "a"],
+    &["inbox", "abort", "a"],
     &["inbox", "dismiss", "a"],
     &["inbox", "answer", "a", "go on"],
     &["task", "unblock", "a"],
     &["task", "add", "Other", "--id", "b"],
-    &["task", "depend", "b", "--on", "a"],
-    &["task", "undepend", "b", "--on", "a"],
+    &["task", "dep", "add", "b", "--on", "a"],
+    &["task", "dep", "remove", "b", "--on", "a"],
     &["task", "delete", "b"],
     &["task", "complete", "a"],
     &["task", "export"],
@@ -181,7 +182,7 @@ const COMMANDS: &[&[&str]] = &[
     &["hooks", "run", "evil"],
     &["hooks", "run", "sh", "--dry-run"],
     &["mcp"],
-    // It stays; tests/mcp asks more of both.
+    // This command does not end; tests/mcp tests both servers further.
     &["serve", "--bind", "0.0.0.0"],
     &["log"],
     &["dispatch"],
@@ -238,7 +239,7 @@ const COMMANDS: &[&[&str]] = &[
     &["why", "a"],
     &["usage"],
     &["usage", "--by", "agent", "--since", "2026-01-01"],
-    // It runs what it brings itself, elsewhere.
+    // The demo runs its own files, in another directory.
     &["demo", "--help"],
     &["policy"],
     &["doctor"],
@@ -259,7 +260,7 @@ fn nothing_of_a_repository_runs_unasked() {
     let root = tempfile::tempdir().unwrap();
     let canary = root.path().join("canary");
     let touch = format!("touch {}", canary.display());
-    // What an agent says to its hooks.
+    // The input that an agent passes to its hooks.
     let said = root.path().join("said");
     fs::write(&said, r#"{"session_id":"s","last_assistant_message":"Done."}"#).unwrap();
     for configuration in configurations(&touch) {
@@ -286,12 +287,13 @@ fn nothing_of_a_repository_runs_unasked() {
             assert!(!canary.exists(), "{args:?} ran something of {configuration}");
         }
     }
-    // They did get somewhere: it is not that everything was refused at the door.
+    // Many commands succeeded: not everything was refused at the start.
     assert!(reached > 150, "{reached}");
     assert!(FILES.len() >= 60);
 }
 
-/// The calls of a trace that started a program. One that others came between is in two lines: what it was, and how it ended.
+/// Returns the lines of a trace in which a program started. An interrupted call has two lines: its
+/// start and its result.
 fn programs(trace: &str) -> Vec<&str> {
     let process = |line: &str| line.split(' ').next().unwrap_or_default().to_owned();
     let lines: Vec<&str> = trace.lines().collect();
@@ -307,7 +309,8 @@ fn programs(trace: &str) -> Vec<&str> {
     lines.iter().copied().enumerate().filter(is_start).map(|(_, line)| line).collect()
 }
 
-/// Whether `run` started what the user named, or git in our own way; or `doctor` asked for a version.
+/// Returns whether `run` started the user's agent or hookloop's own git, or `doctor` asked for a
+/// version.
 fn is_asked_for(command: &str, line: &str) -> bool {
     let keeper = r#"["hookloop", "__keeper"]"#;
     let ours: &[&str] = match command {
@@ -328,14 +331,15 @@ fn is_asked_for(command: &str, line: &str) -> bool {
     ours.iter().any(|ours| line.contains(ours))
 }
 
-/// A command that is new is asked about too.
+/// A new command has to be tested here, too.
 #[test]
 fn every_command_is_among_those_that_are_tried() {
-    let help = Project::bare().ok(&["--help"]);
-    let listed = help.split("Commands:").nth(1).unwrap().split("Options:").next().unwrap();
+    let help = Project::bare().ok(&["help", "all"]);
+    let listed = help.split("Options:").next().unwrap();
     let names: Vec<&str> =
         listed.lines().filter_map(|line| line.strip_prefix("  ")?.split(' ').next()).collect();
-    for name in names.into_iter().filter(|name| !name.is_empty()) {
+    assert!(names.len() > 30, "{help}");
+    for name in names {
         assert!(COMMANDS.iter().any(|args| args[0] == name), "{name} is not tried");
     }
 }

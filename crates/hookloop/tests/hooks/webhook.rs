@@ -1,4 +1,4 @@
-//! Hooks that ask over HTTP.
+//! Hooks that send HTTP requests.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -9,7 +9,7 @@ use crate::cli::Project;
 
 const UNTRUSTED: i32 = 3;
 
-/// Answers every request with `answer`; gives what was posted to `seen`.
+/// Answers every request with `answer`; sends the posted data to `seen`.
 fn server(
     answer: impl Fn(&mut TcpStream) + Send + 'static,
 ) -> (String, std::sync::mpsc::Receiver<String>) {
@@ -20,7 +20,7 @@ fn server(
         for stream in listener.incoming() {
             let mut stream = stream.unwrap();
             let request = read_request(&mut stream);
-            // The test may have what it wants.
+            // The test may have dropped the receiver already.
             let _ = send.send(request);
             answer(&mut stream);
         }

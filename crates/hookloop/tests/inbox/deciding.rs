@@ -1,4 +1,4 @@
-//! Answers, approvals and dismissals: people's alone, and of one problem each.
+//! Answers, approvals and dismissals: only people decide, and each decision is about one problem.
 
 use hookloop_testkit::eventually;
 use serde_json::json;
@@ -24,7 +24,7 @@ fn an_answer_reaches_who_works_on_it_next() {
     let told =
         "# From the user (tester)\n\nQuestion: \"which encoding?\"\nAnswer: It is latin-1.\n";
     assert!(prompt.contains(told), "{prompt}");
-    // It was dealt with, and what comes too late says so.
+    // The problem is solved, and a late answer is refused.
     let why = project.fails(1, &["inbox", "answer", &found, "or not"]);
     assert!(why.contains("nothing that needs a human"), "{why}");
 }
@@ -67,7 +67,7 @@ fn a_paused_session_has_the_answer_in_its_next_prompt() {
     });
     running.wait().unwrap();
     let found = key(&project);
-    assert_eq!(project.json(&["inbox", "show", &found])["kind"], "session_paused");
+    assert_eq!(project.json(&["inbox", "show", &found])["type"], "session_paused");
     let answered = project.json(&["inbox", "answer", &found, "Use the other one."]);
     let next = answered["next"].as_str().unwrap().to_owned();
     assert!(next.starts_with("hookloop resume "), "{next}");
@@ -89,7 +89,7 @@ fn what_is_dismissed_stays_as_it_is_and_is_not_listed() {
     assert_eq!(project.json(&["inbox", "show", &found])["dismissed"], true);
     assert_eq!(project.json(&["rebuild"])["equal"], true);
     assert_eq!(keys(&project), [""; 0]);
-    // It can be answered all the same, and is a new one when it comes back.
+    // A dismissed problem can still be answered; if it occurs again, it is a new problem.
     project.ok(&["inbox", "answer", &found, "go on"]);
     project.ok(&["task", "block", "a", "--reason", "again"]);
     assert_ne!(key(&project), found);
@@ -102,11 +102,11 @@ fn what_is_not_submitted_is_not_approved() {
     let found = key(&project);
     let why = project.fails(1, &["inbox", "approve", "a"]);
     assert!(why.contains("nothing to approve"), "{why}");
-    assert!(why.contains(&format!("try: hookloop inbox answer {found}")), "{why}");
+    assert!(why.contains(&format!("run `hookloop inbox answer {found}")), "{why}");
     assert_eq!(project.state_of("a"), "blocked");
 }
 
-/// Every decision, by an agent's session in every form that its environment may have.
+/// Every decision is refused for an agent's session, with every form of its environment variable.
 #[test]
 fn agents_decide_nothing() {
     let project = Project::new();
@@ -123,13 +123,13 @@ fn agents_decide_nothing() {
             assert_eq!(output.status.code(), Some(1), "{args:?}: {told}");
             assert!(told.contains("only a person can"), "{told}");
         }
-        // They may look.
+        // Agents may list problems.
         let output =
             project.hookloop(&["inbox", "list"]).env("HOOKLOOP_SESSION", session).output().unwrap();
         assert!(output.status.success());
     }
     assert_eq!(project.events().len(), before);
-    // And so does a real agent that tries in its turn.
+    // A real agent that tries it in its turn is refused, too.
     project.add("Try", &["--id", "b"]);
     let tries = "command:hookloop inbox answer a 'go on' > said.txt 2>&1; \
         env -i HOME=$HOME $(command -v hookloop) inbox dismiss a >> said.txt 2>&1; \

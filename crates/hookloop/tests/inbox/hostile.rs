@@ -1,4 +1,4 @@
-//! What strangers write does nothing to who is told of it, and what is secret stays so.
+//! Untrusted text has no effect on the receivers of notifications, and secrets are not disclosed.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use crate::inbox::{blocked, channels, keys};
 
 const HOSTILE: &str = "Fix\r\nBcc: evil@example.org\r\n\r\n<html><img src=http://e/> <!channel> <@U1> @here \
     [a](http://e) ![](http://e) \u{1b}[31m\u{202e}\u{0}";
-/// The part of a URL that lets others in.
+/// The secret part of a URL.
 const TOKEN: &str = "T0KENT0KEN/abcdef0123456789";
 
 fn notify(project: &Project, hook: &Hook, password: &str) -> ProgramOutput {
@@ -67,7 +67,7 @@ fn secrets_are_seen_nowhere() {
     let (hook, post) = (Hook::start(), Post::start("\0me\0another"));
     channels(&project, &three(&hook, &post));
     blocked(&project, "a", "Goal", "why");
-    // A server that refuses says back what it was told.
+    // A server that refuses a request may repeat its content.
     hook.answers(404);
     let mut said = Vec::new();
     said.push(notify(&project, &hook, PASSWORD));
@@ -77,7 +77,7 @@ fn secrets_are_seen_nowhere() {
         command.env("CHAT_URL", hook.url(TOKEN)).env("MAIL_PASSWORD", PASSWORD);
         said.push(command.output().unwrap().into());
     }
-    // Nobody is there at all; what is there is no URL; nothing is there.
+    // No server at the address, an invalid URL, an unsupported scheme, and no URL.
     for url in [
         format!("http://127.0.0.1:1/{TOKEN}"),
         format!("https://[{TOKEN}"),
@@ -108,7 +108,7 @@ fn secrets_are_seen_nowhere() {
     assert_eq!(keys(&project).len(), 1);
 }
 
-/// Everything that is stored below a directory.
+/// Returns all bytes that are stored below a directory.
 fn all_bytes(directory: &Path) -> Vec<u8> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(directory).unwrap() {

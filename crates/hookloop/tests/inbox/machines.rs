@@ -1,4 +1,4 @@
-//! Two machines, whose log is on a server: the same problems, and each told once.
+//! Two machines with a log on a server: both have the same problems, and each is notified once.
 
 use std::process::Stdio;
 
@@ -41,7 +41,7 @@ fn machines_have_the_same_problems_and_tell_each_once() {
     let mut told = hook.told().concat();
     told.sort();
     assert_eq!(told, keys);
-    // Of two who decide, on two machines, one does.
+    // If several people decide on two machines, one decision counts.
     let decide = |number: usize| {
         let machine = &machines[number % 2];
         let mut command = machine.hookloop(&["inbox", "answer", &keys[0], "go on"]);

@@ -1,4 +1,4 @@
-//! What needs a human, what people decide about it, and how they are told: with real receivers on loopback.
+//! The inbox: problems, decisions of people, and notifications to real receivers on loopback.
 
 mod deciding;
 mod hostile;
@@ -19,18 +19,18 @@ pub(crate) fn channels(project: &Project, yaml: &str) {
     std::fs::write(directory.join("config.yaml"), text).unwrap();
 }
 
-/// Adds a task that is blocked.
+/// Adds a blocked task.
 pub(crate) fn blocked(project: &Project, id: &str, goal: &str, reason: &str) {
     project.add(goal, &["--id", id]);
     project.ok(&["task", "block", id, "--reason", reason]);
 }
 
-/// The keys of what needs a human, the newest last.
+/// Returns the keys of the problems, the newest last.
 pub(crate) fn keys(project: &Project) -> Vec<String> {
     cli::strings(&project.json(&["inbox", "list"]), "key")
 }
 
-/// The one problem that there is.
+/// Returns the key of the only problem.
 pub(crate) fn key(project: &Project) -> String {
     let mut keys = keys(project);
     assert_eq!(keys.len(), 1, "{keys:?}");

@@ -1,4 +1,4 @@
-//! A night without a person: the inbox alone is enough to decide in the morning, and the work continues.
+//! A night without a person: the inbox is enough to decide in the morning, and the work continues.
 
 use hookloop_testkit::eventually;
 use serde_json::Value;
@@ -6,7 +6,8 @@ use serde_json::Value;
 use crate::cli::{DEADLINE, Project};
 use crate::inbox::{key, keys};
 
-/// Does each task as its name says: `pay` asks, `parse` fails its gate for good, `big` needs four turns.
+/// Works on each task by its name: `pay` asks, `parse` always fails its gate, `big` needs four
+/// turns.
 const AGENT: &str = r##"#!/bin/sh
 prompt=$(cat)
 printf '%s\n' "$prompt" >> ../prompts.txt
@@ -37,7 +38,7 @@ const CHECK: &str = r#"#!/bin/sh
 
 const OTHERS: [&str; 5] = ["cart", "login", "search", "email", "footer"];
 
-/// Eight tasks in a repository with a gate.
+/// Returns a project of eight tasks, in a repository with a gate.
 fn shop() -> Project {
     let project =
         Project::with_config("hooks:\n  stop:\n    - {name: tests, command: ./check.sh}\n");
@@ -68,12 +69,12 @@ fn item(project: &Project, start: &str) -> Value {
 #[test]
 fn overnight_run_is_decided_from_the_inbox_and_completes() {
     let project = shop();
-    let night = ["run", "--tasks", "--agent", "command:./agent.sh", "--hook-retries", "2"];
+    let night = ["run", "--tasks", "--agent", "command:./agent.sh", "--gate-retries", "2"];
     let ran = project.run(&[&night[..], &["--max-iterations", "11"]].concat());
     assert_eq!(ran.code, 4, "{ran:?}");
     assert_eq!(keys(&project).len(), 3, "{:?}", keys(&project));
 
-    // The question, though five other tasks were worked on since.
+    // The question is kept, although five other tasks were worked on since.
     let pay = item(&project, "task:pay@");
     assert_eq!(pay["record"]["question"], "Shall I use Stripe or Adyen?", "{pay}");
     assert_eq!(pay["record"]["worked_on"], "pay");
@@ -112,7 +113,7 @@ fn overnight_run_is_decided_from_the_inbox_and_completes() {
     assert!(why["reasons"].to_string().contains("its limit of 11 iterations"), "{why}");
     assert_eq!(why["next"], resume.as_str());
 
-    // All of it is on the two pages that the person reads.
+    // Both pages for the person contain all of it.
     assert_eq!(project.ok(&["inbox"]).lines().count(), 3);
     let shown = project.ok(&["inbox", "show"]);
     for part in ["Shall I use Stripe or Adyen?", "`./check.sh`", "11 of 11 iterations", &resume] {
@@ -130,14 +131,14 @@ fn overnight_run_is_decided_from_the_inbox_and_completes() {
     let prompts = std::fs::read_to_string(project.root().join("../prompts.txt")).unwrap();
     let told = "Question: \"Shall I use Stripe or Adyen?\"\nAnswer: Stripe, with refunds.";
     assert!(prompts.contains(told), "{prompts}");
-    assert_eq!(project.event("session_reopened")["data"]["limits"]["iterations"], 31);
+    assert_eq!(project.event("session_reopened")["data"]["limits"]["max_iterations"], 31);
     assert_eq!(project.json(&["rebuild"])["equal"], true);
 }
 
 #[test]
 fn reopened_session_with_blocked_tasks_is_not_complete() {
     let project = shop();
-    let night = ["run", "--tasks", "--agent", "command:./agent.sh", "--hook-retries", "2"];
+    let night = ["run", "--tasks", "--agent", "command:./agent.sh", "--gate-retries", "2"];
     assert_eq!(project.run(&[&night[..], &["--max-iterations", "11"]].concat()).code, 4);
     let ran = project.run(&["resume", "--max-iterations", "+20"]);
     assert_eq!(ran.code, 3, "two tasks still need a person: {ran:?}");
@@ -154,7 +155,7 @@ fn session_that_asked_continues_with_the_answer_as_the_users_words() {
     assert_eq!(shown["record"]["question"], "Which one?");
     project.write("says.txt", "<promise>COMPLETE</promise>\n");
     std::fs::remove_file(project.root().join("prompts.txt")).unwrap();
-    // Without an answer nothing is started.
+    // Without an answer no session is started.
     let why = project.fails(1, &["resume"]);
     assert!(why.contains("needs a person") && why.contains("--answer"), "{why}");
     let ran = project.run(&["resume", "--answer", "The second."]);
@@ -163,7 +164,7 @@ fn session_that_asked_continues_with_the_answer_as_the_users_words() {
     let told = "# From the user (tester)\n\nQuestion: \"Which one?\"\nAnswer: The second.\n";
     assert!(prompt.contains(told), "{prompt}");
     assert_eq!(keys(&project), [""; 0]);
-    // Complete is complete.
+    // A complete session can't be resumed.
     let id = project.json(&["sessions", "list"])[0]["id"].as_str().unwrap().to_owned();
     let why = project.fails(1, &["resume", &id]);
     assert!(why.contains("is over: complete"), "{why}");
@@ -186,7 +187,7 @@ fn inbox_answer_reopens_a_session_that_ended() {
 
 #[test]
 fn limit_has_to_be_raised_before_a_session_continues() {
-    let project = Project::with_config("limits: {iterations: 1}\n");
+    let project = Project::with_config("limits: {max_iterations: 1}\n");
     project.write("says.txt", "working\n");
     let agent = crate::inbox::problems::AGENT;
     assert_eq!(project.run(&["run", "Do it", "--agent", agent]).code, 4);
@@ -197,18 +198,18 @@ fn limit_has_to_be_raised_before_a_session_continues() {
         let ran = project.run(&["resume", &format!("--max-iterations={bad}")]);
         assert_eq!(ran.code, 2, "{bad}: {ran:?}");
     }
-    // An agent does not raise it.
+    // An agent can't raise the limit.
     let raise = ["resume", "--max-iterations", "+1"];
     let output = project.hookloop(&raise).env("HOOKLOOP_SESSION", "k3m9x2").output().unwrap();
     let told = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(told.contains("only a person can raise the limits"), "{told}");
-    assert_eq!(project.run(&raise).code, 4, "one more, and no more");
+    assert_eq!(project.run(&raise).code, 4, "one more iteration");
     assert_eq!(project.events_of("iteration_started").len(), 2);
     project.write("says.txt", "<promise>COMPLETE</promise>\n");
     assert_eq!(project.run(&["resume", "--max-iterations", "3", "--max-cost", "+5"]).code, 6);
 }
 
-/// A session that runs until somebody ends it.
+/// An agent that runs until its session is stopped.
 const SLEEPS: &str = "command:cat > prompt.txt; touch ../runs; sleep 600";
 
 #[test]
@@ -219,7 +220,7 @@ fn stop_ends_a_session_of_another_terminal_and_it_can_be_resumed() {
     let mut running = project.hookloop(&["run", "Do it", "--agent", SLEEPS]);
     let mut running = running.stdout(std::process::Stdio::null()).spawn().unwrap();
     eventually("a turn", DEADLINE, || project.root().join("../runs").exists().then_some(()));
-    // An agent stops nothing.
+    // An agent can't stop a session.
     let output = project.hookloop(&["stop"]).env("HOOKLOOP_SESSION", "k3m9x2").output().unwrap();
     let told = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(told.contains("only a person can stop a session"), "{told}");
@@ -227,12 +228,12 @@ fn stop_ends_a_session_of_another_terminal_and_it_can_be_resumed() {
     assert_eq!(stopped["stopped"], true, "{stopped}");
     assert_eq!(running.wait().unwrap().code(), Some(130));
     let asked = project.event("stop_requested");
-    assert_eq!(asked["metadata"]["triggeredBy"], "tester", "{asked}");
+    assert_eq!(asked["metadata"]["triggered_by"], "tester", "{asked}");
     assert_eq!(project.event("session_ended")["data"]["outcome"], "cancelled");
     let id = stopped["session"].as_str().unwrap();
     let why = project.fails(1, &["stop", id]);
     assert!(why.contains("is not running: cancelled"), "{why}");
-    assert!(why.contains(&format!("try: hookloop resume {id}")), "{why}");
+    assert!(why.contains(&format!("run `hookloop resume {id}")), "{why}");
     // The session continues, and the earlier stop request does not end it again.
     let mut again = project.hookloop(&["resume"]);
     std::fs::remove_file(project.root().join("../runs")).unwrap();
@@ -243,7 +244,8 @@ fn stop_ends_a_session_of_another_terminal_and_it_can_be_resumed() {
     assert_eq!(project.events_of("stop_requested").len(), 2);
 }
 
-/// Starts a session that runs until somebody ends it, and waits for its turn; `mark` is a file that its agent makes.
+/// Starts a session that runs until it is stopped, and waits for its turn; its agent creates the
+/// file `mark`.
 fn sleeping(project: &Project, mark: &str, more: &[&str]) -> (std::process::Child, String) {
     let agent = format!("command:cat > /dev/null; touch ../{mark}; sleep 600");
     let mut run = project.hookloop(&[&["run", "Do it", "--agent", &agent], more].concat());
@@ -251,7 +253,7 @@ fn sleeping(project: &Project, mark: &str, more: &[&str]) -> (std::process::Chil
     eventually("a turn", DEADLINE, || {
         project.root().join(format!("../{mark}")).exists().then_some(())
     });
-    // The newest is first.
+    // The newest session is first.
     let id = project.json(&["sessions", "list"])[0]["id"].as_str().unwrap().to_owned();
     (run, id)
 }
@@ -270,7 +272,7 @@ fn stop_names_the_sessions_if_several_run_and_ends_the_one_that_is_meant() {
     let why = project.fails(1, &["stop"]);
     assert!(why.contains("several sessions run in this directory"), "{why}");
     assert!(why.contains(&one) && why.contains(&two), "{why}");
-    assert!(why.contains("try: hookloop stop "), "{why}");
+    assert!(why.contains("run `hookloop stop "), "{why}");
     assert_eq!(project.events_of("stop_requested").len(), 0);
     let stopped = project.json(&["stop", "first"]);
     assert_eq!((&stopped["session"], &stopped["stopped"]), (&one.as_str().into(), &true.into()));
@@ -288,11 +290,11 @@ fn stop_of_a_session_whose_program_died_says_so() {
     run.wait().unwrap();
     let why = project.fails(1, &["stop", &id]);
     assert!(why.contains(&format!("session {id} is not running: its program died")), "{why}");
-    assert!(why.contains(&format!("try: hookloop resume {id}")), "{why}");
+    assert!(why.contains(&format!("run `hookloop resume {id}")), "{why}");
     let why = project.fails(1, &["stop"]);
     assert!(why.contains("no session runs in this directory"), "{why}");
     assert_eq!(project.events_of("stop_requested").len(), 0);
-    // A dead session is not in the way of one that runs.
+    // A dead session does not prevent stopping one that runs.
     let (mut run, other) = sleeping(&project, "two", &[]);
     assert_eq!(project.json(&["stop"])["session"], other.as_str());
     assert_eq!(run.wait().unwrap().code(), Some(130));
@@ -306,9 +308,9 @@ fn stop_of_an_unknown_or_ambiguous_session_stops_nothing() {
     for unknown in ["zzz", "task", "-"] {
         let why = project.fails(1, &["stop", unknown]);
         assert!(why.contains(&format!("there is no session `{unknown}`")), "{why}");
-        assert!(why.contains("try: hookloop sessions list"), "{why}");
+        assert!(why.contains("run `hookloop sessions list"), "{why}");
     }
-    // The empty text is the start of every id.
+    // The empty text is a prefix of every id.
     let why = project.fails(1, &["stop", ""]);
     assert!(why.contains("is the start of several sessions") && why.contains(&id), "{why}");
     assert_eq!(project.events_of("stop_requested").len(), 0);
@@ -322,7 +324,7 @@ fn stop_of_an_unknown_or_ambiguous_session_stops_nothing() {
 #[test]
 fn a_limit_of_tokens_is_raised_by_an_amount_or_to_an_amount() {
     let project = Project::new();
-    let turn = r#"{"say": "working", "run": "date +%N > work", "usage": {"inputTokens": 60, "outputTokens": 40, "cachedTokens": 0, "costMicros": 1}}"#;
+    let turn = r#"{"say": "working", "run": "date +%N > work", "usage": {"input_tokens": 60, "output_tokens": 40, "cached_tokens": 0, "cost_micros": 1}}"#;
     project.write("turns.json", &format!("[{turn}, {turn}, {turn}, {turn}]"));
     let run = ["run", "Do it", "--agent", "scripted:turns.json", "--max-tokens", "100"];
     assert_eq!(project.run(&run).code, 4);
@@ -330,11 +332,11 @@ fn a_limit_of_tokens_is_raised_by_an_amount_or_to_an_amount() {
     assert!(why.contains("tokens") && why.contains("--max-tokens +"), "{why}");
     let limit = |project: &Project| {
         let reopened = project.events_of("session_reopened");
-        reopened.last().unwrap()["data"]["limits"]["tokens"].clone()
+        reopened.last().unwrap()["data"]["limits"]["max_tokens"].clone()
     };
     assert_eq!(project.run(&["resume", "--max-tokens", "+50"]).code, 4);
     assert_eq!(limit(&project), 150);
-    // Fewer than were used are no limit to go on with.
+    // A limit below the number of used tokens is refused.
     let why = project.fails(1, &["resume", "--max-tokens", "120"]);
     assert!(why.contains("its token limit was reached: 200 of 120"), "{why}");
     assert_eq!(project.events_of("session_reopened").len(), 1);
@@ -356,26 +358,26 @@ fn a_limit_of_time_is_raised_by_an_amount_or_to_an_amount() {
     assert!(why.contains("--max-duration +"), "{why}");
     let why = project.fails(1, &["resume", "--max-duration", "100ms"]);
     assert!(why.contains("its time limit of 100ms was reached"), "{why}");
-    // How long the session ran is in no event that a test could foresee, so the limit is far above that.
+    // No event has the exact duration of the session, so the limit is far above it.
     project.write("done.txt", "");
     let ran = project.run(&["resume", "--max-duration", "+1h"]);
     assert_eq!(ran.code, 6, "there is no gate: {ran:?}");
     let limits = project.event("session_reopened")["data"]["limits"].clone();
-    assert_eq!(limits["durationMs"], 3_600_300, "{limits}");
+    assert_eq!(limits["max_duration_ms"], 3_600_300, "{limits}");
 
     let project = Project::new();
     assert_eq!(project.run(&["run", "Do it", "--agent", agent, "--max-duration", "300ms"]).code, 4);
     project.write("done.txt", "");
     assert_eq!(project.run(&["resume", "--max-duration", "2h"]).code, 6);
     let limits = project.event("session_reopened")["data"]["limits"].clone();
-    assert_eq!(limits["durationMs"], 7_200_000, "{limits}");
+    assert_eq!(limits["max_duration_ms"], 7_200_000, "{limits}");
     for bad in ["+0s", "0s", "-5s", "soon", "+"] {
         let ran = project.run(&["resume", &format!("--max-duration={bad}")]);
         assert_eq!(ran.code, 2, "{bad}: {ran:?}");
     }
 }
 
-/// Runs a session, and does something to its task while the agent works.
+/// Runs a session, and changes its task while the agent works.
 fn lose(project: &Project, work: &[&str], taken: &[&str]) -> String {
     let agent = "command:cat > /dev/null; touch ../runs; while [ ! -e ../go ]; do sleep 0.02; done; \
                  date +%N > work.txt; echo '<promise>COMPLETE</promise>'";
@@ -417,12 +419,12 @@ fn a_session_that_lost_its_task_for_good_says_so_before_it_is_reopened() {
         let id = lose(&project, work, &["task", "complete", "shared", "--force"]);
         let why = project.fails(1, &["resume", &id]);
         assert!(why.contains(&format!("session {id} can't continue: {part}")), "{why}");
-        assert!(why.contains("try: hookloop task "), "{why}");
+        assert!(why.contains("run `hookloop task "), "{why}");
         assert_eq!(project.events_of("session_reopened").len(), 0);
     }
 }
 
-/// Outputs that wait for a prompt are not lost while the session can be resumed, and the next prompt has them.
+/// Pending outputs are kept while the session can be resumed, and the next prompt has them.
 #[test]
 fn outputs_of_a_session_that_escalated_wait_for_the_next_prompt() {
     let config = "hooks:\n  post_iteration:\n    - {name: a, command: 'echo from-a', pipe_output: true}\n    - \
@@ -439,7 +441,7 @@ fn outputs_of_a_session_that_escalated_wait_for_the_next_prompt() {
     project.write("says.txt", "<promise>COMPLETE</promise>\n");
     let ran = project.run(&["resume", "--answer", "This one."]);
     assert_eq!(ran.code, 6, "there is no gate: {ran:?}");
-    // Nobody misses outputs of a session that is complete.
+    // A complete session reports no undelivered outputs.
     for text in ["not delivered", "did not reach", "wait for the next prompt"] {
         assert!(!ran.stdout.contains(text), "{text}: {}", ran.stdout);
     }

@@ -1,4 +1,4 @@
-//! What is in the list, and what is not.
+//! The list of problems: its entries, and events that are no problem.
 
 use serde_json::json;
 
@@ -15,13 +15,13 @@ fn a_blocked_task_is_a_problem_until_it_is_not_and_then_another() {
     assert_eq!(first, format!("task:a@{version}"));
     let listed = &project.json(&["inbox", "list"])[0];
     let expected =
-        ["by", "dismissed", "key", "kind", "reason", "session", "since", "task", "title"];
+        ["by", "dismissed", "key", "reason", "session", "since", "task", "title", "type"];
     assert_eq!(fields(listed), expected.into());
     assert_eq!(listed["title"], "task a is blocked: Parse it");
     assert_eq!((&listed["reason"], &listed["task"]), (&json!("which encoding?"), &json!("a")));
     assert_eq!(project.json(&["status"])["problems"], 1);
     assert!(project.ok(&["status"]).contains("1  waiting for you: hookloop inbox list"));
-    // What is said about the task does not make it another problem, nor does a view that is made again.
+    // Neither a note on the task nor a rebuilt view makes it another problem.
     project.ok(&["task", "note", "a", "I am looking"]);
     assert_eq!(project.json(&["rebuild"])["equal"], true);
     assert_eq!(key(&project), first);
@@ -57,22 +57,22 @@ fn the_newest_is_last_and_a_start_is_enough() {
         }
     }
     let why = project.fails(1, &["inbox", "show", "gamma"]);
-    assert!(why.contains("try: hookloop inbox list"), "{why}");
+    assert!(why.contains("run `hookloop inbox list"), "{why}");
 }
 
-/// An agent that says what a file says, and keeps its prompts.
+/// An agent that prints the content of a file, and stores its prompts.
 pub(crate) const AGENT: &str = "command:cat >> prompts.txt; cat says.txt";
 
 #[test]
 fn a_session_is_a_problem_where_no_task_is() {
-    let project = Project::with_config("limits: {iterations: 1}\n");
+    let project = Project::with_config("limits: {max_iterations: 1}\n");
     project.write("says.txt", "I can't.\n<promise>BLOCKED</promise>\n");
     let ran = project.run(&["run", "Do it", "--agent", AGENT]);
     assert_eq!(ran.code, 3, "{ran:?}");
     let stuck = key(&project);
     assert!(stuck.starts_with("session:"), "{stuck}");
     let shown = project.json(&["inbox", "show", &stuck]);
-    assert_eq!(shown["kind"], "session_ended");
+    assert_eq!(shown["type"], "session_ended");
     assert!(shown["title"].as_str().unwrap().ends_with("did not finish: Do it"), "{shown}");
     let details = shown["details"].to_string();
     assert!(details.contains("I can't."), "{details}");
@@ -82,7 +82,7 @@ fn a_session_is_a_problem_where_no_task_is() {
         "dismissed",
         "effects",
         "key",
-        "kind",
+        "type",
         "next",
         "reason",
         "record",
@@ -93,38 +93,42 @@ fn a_session_is_a_problem_where_no_task_is() {
     ];
     assert_eq!(fields(&shown), expected.into());
     project.ok(&["inbox", "dismiss", &stuck]);
-    // A limit is one too.
+    // A reached limit is a problem, too.
     project.write("says.txt", "working\n");
     assert_eq!(project.run(&["run", "Do more", "--agent", AGENT]).code, 4);
     let shown = project.json(&["inbox", "show", &key(&project)]);
     assert_eq!(shown["reason"], "its limit of iterations was reached");
     project.ok(&["inbox", "dismiss", &key(&project)]);
-    // Where a task is blocked, that says it all.
+    // If a task is blocked, its session is not a second problem.
     project.write("says.txt", "<promise>BLOCKED</promise>\n");
     project.add("Goal", &["--id", "t"]);
     assert_eq!(project.run(&["run", "--tasks", "--agent", AGENT]).code, 3);
     let found = key(&project);
     assert!(found.starts_with("task:t@"), "{found}");
     let session = project.json(&["inbox", "show", "t"])["session"].clone();
-    assert!(session.is_string(), "the session that blocked it is told");
+    assert!(session.is_string(), "the session that blocked the task is shown");
     assert_eq!(project.json(&["rebuild"])["equal"], true);
 }
 
 #[test]
-fn an_empty_purse_is_one_problem_however_many_meet_it() {
-    let project =
-        Project::with_config("limits: {purse: {tokens: 1000, per: ever}, turn_tokens: 900}\n");
-    let turns = r#"[{"say": "a", "usage": {"inputTokens": 990}}, {"say": "b"}]"#;
+fn an_exhausted_budget_is_one_problem_for_many_sessions() {
+    let limits = |tokens: u32| {
+        format!(
+            "limits: {{budget: {{tokens: {tokens}, period: total}}, reserve_per_turn: {{tokens: 900}}}}\n"
+        )
+    };
+    let project = Project::with_config(&limits(1000));
+    let turns = r#"[{"say": "a", "usage": {"input_tokens": 990}}, {"say": "b"}]"#;
     project.write("turns.json", turns);
     for work in ["one", "two"] {
         assert_eq!(project.run(&["run", work, "--agent", "scripted:turns.json"]).code, 4);
     }
     let found = key(&project);
-    assert!(found.starts_with("purse@"), "{found}");
-    let why = project.fails(1, &["inbox", "answer", "purse", "spend less"]);
-    assert!(why.contains("try: hookloop usage"), "{why}");
-    // There is more in it: somebody goes on.
-    project.configure("limits: {purse: {tokens: 100000, per: ever}, turn_tokens: 900}\n");
+    assert!(found.starts_with("budget@"), "{found}");
+    let why = project.fails(1, &["inbox", "answer", "budget", "spend less"]);
+    assert!(why.contains("run `hookloop usage"), "{why}");
+    // With a larger budget, a session begins a turn.
+    project.configure(&limits(100_000));
     project.run(&["run", "three", "--agent", "scripted:turns.json"]);
     assert!(!keys(&project).contains(&found));
 }

@@ -1,4 +1,4 @@
-//! Those who are told: an HTTP server and a mail server, each as small as can be.
+//! Receivers of notifications: a minimal HTTP server and a minimal mail server.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -7,16 +7,16 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::Value;
 
-/// A request that came in.
+/// A request that was received.
 #[derive(Clone, Debug)]
 pub(crate) struct Posted {
     pub(crate) path: String,
-    /// What says which message it is.
+    /// The id of the message.
     pub(crate) id: String,
     pub(crate) body: Value,
 }
 
-/// Takes requests and answers each with the same status; with 0 it never answers.
+/// A server that answers each request with the same status; with 0 it never answers.
 pub(crate) struct Hook {
     port: u16,
     posted: Arc<Mutex<Vec<Posted>>>,
@@ -51,7 +51,7 @@ impl Hook {
         self.posted.lock().unwrap().clone()
     }
 
-    /// The keys of the problems of each message.
+    /// Returns the keys of the problems of each message.
     pub(crate) fn told(&self) -> Vec<Vec<String>> {
         let keys = |posted: &Posted| crate::cli::strings(&posted.body["problems"], "key");
         self.posted().iter().map(keys).collect()
@@ -88,10 +88,10 @@ fn serve(mut stream: TcpStream, posted: &Mutex<Vec<Posted>>, status: &AtomicU16)
     }
 }
 
-/// A letter as it came in.
+/// A mail that was received.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Letter {
-    /// Whom it was handed over for.
+    /// The recipients of the envelope.
     pub(crate) to: Vec<String>,
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) body: String,
@@ -121,14 +121,14 @@ impl Letter {
     }
 }
 
-/// A mail server that wants a password.
+/// A mail server that requires a password.
 pub(crate) struct Post {
     pub(crate) port: u16,
     letters: Arc<Mutex<Vec<Letter>>>,
 }
 
 impl Post {
-    /// Lets in who says `login` in base64; says it back to who does not, as a bad server might.
+    /// Accepts `login` in base64; repeats any other login in its answer, as a bad server might.
     pub(crate) fn start(login: &str) -> Post {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();

@@ -1,4 +1,4 @@
-//! One problem, one message: whoever looks, however often, and whatever dies in between.
+//! One message per problem, with any number of processes, calls and crashes.
 
 use std::process::Stdio;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::inbox::{blocked, channels, key, keys};
 
 pub(crate) const PASSWORD: &str = "correct-horse-battery";
 
-/// A channel of each sort that goes over the network.
+/// Returns one channel of each type that uses the network.
 pub(crate) fn three(hook: &Hook, post: &Post) -> String {
     format!(
         "  - {{name: hook, webhook: '{}'}}\n  - {{name: chat, slack: {{env: CHAT_URL}}}}\n  - name: mail\n    email:\n      \
@@ -27,7 +27,7 @@ pub(crate) fn three(hook: &Hook, post: &Post) -> String {
     )
 }
 
-/// A round of this process, so much later than now.
+/// Runs a notification round in this process, this much later than now.
 fn later(project: &Project, after: Duration) -> RoundReport {
     let place =
         ProjectPaths::find(&project.root(), &project.home().join(".local/state/hookloop")).unwrap();
@@ -52,30 +52,33 @@ fn each_problem_is_told_once() {
     let found = key(&project);
     let told = json_lines(&project.ok(&["inbox", "notify", "--json"]));
     assert_eq!(told.len(), 1, "{told:?}");
-    assert_eq!(fields(&told[0]), ["channel", "notice", "problems", "reason", "sent"].into());
+    assert_eq!(fields(&told[0]), ["channel", "notification", "problems", "reason", "sent"].into());
     for _ in 0..3 {
         assert_eq!(project.ok(&["inbox", "notify"]), "");
     }
     let posted = hook.posted();
     assert_eq!(posted.len(), 1, "{posted:?}");
     let body = &posted[0].body;
-    assert_eq!(fields(body), ["channel", "id", "left_out", "problems", "project", "title"].into());
     assert_eq!(
-        (body["id"].as_str().unwrap(), told[0]["notice"].as_str().unwrap()),
+        fields(body),
+        ["channel", "id", "omitted", "problems", "project", "title", "truncated"].into()
+    );
+    assert_eq!(
+        (body["id"].as_str().unwrap(), told[0]["notification"].as_str().unwrap()),
         (posted[0].id.as_str(), posted[0].id.as_str())
     );
     let item = &body["problems"][0];
-    assert_eq!(fields(item), ["key", "kind", "reason", "since", "title"].into());
+    assert_eq!(fields(item), ["key", "reason", "since", "title", "type"].into());
     assert_eq!(
         (item["key"].as_str(), item["reason"].as_str()),
         (Some(found.as_str()), Some("which encoding?"))
     );
-    // One that comes back is another.
+    // A problem that occurs again is a new problem.
     project.ok(&["inbox", "answer", &found, "utf-8"]);
     project.ok(&["task", "block", "a", "--reason", "which of them?"]);
     project.ok(&["inbox", "notify"]);
     assert_eq!(hook.told(), [[found], [key(&project)]]);
-    // What is dismissed is not told to anybody who was not told before.
+    // A dismissed problem is not sent to a new channel.
     project.ok(&["inbox", "dismiss", "a"]);
     channels(&project, &format!("  - {{name: other, webhook: '{}'}}\n", hook.url("x")));
     assert_eq!(project.ok(&["inbox", "notify"]), "");
@@ -109,15 +112,16 @@ fn twenty_processes_tell_each_channel_once() {
     told.sort();
     assert_eq!(told, expected);
     assert_eq!((chatted.len(), post.letters().len()), (5, 5));
-    assert_eq!(project.events_of("notice_claimed").len(), 15);
-    assert_eq!(project.events_of("notice_sent").len(), 15);
+    assert_eq!(project.events_of("notification_claimed").len(), 15);
+    assert_eq!(project.events_of("notification_sent").len(), 15);
     let mut ids: Vec<&str> = posted.iter().map(|one| one.id.as_str()).collect();
     ids.sort_unstable();
     ids.dedup();
     assert_eq!(ids.len(), 10);
 }
 
-/// Who dies between the claim and its end has sent it, or has not: it is sent again, later, as the same.
+/// If a sender dies between its claim and its end, the message is sent again later, with the same
+/// id.
 #[test]
 fn a_message_whose_sender_was_killed_is_sent_again_as_the_same() {
     let project = Project::new();
@@ -129,10 +133,10 @@ fn a_message_whose_sender_was_killed_is_sent_again_as_the_same() {
     eventually("the message", DEADLINE, || (hook.posted().len() == 1).then_some(()));
     process.kill().unwrap();
     process.wait().unwrap();
-    assert_eq!(project.events_of("notice_claimed").len(), 1);
-    assert_eq!(project.events_of("notice_sent").len(), 0);
+    assert_eq!(project.events_of("notification_claimed").len(), 1);
+    assert_eq!(project.events_of("notification_sent").len(), 0);
     hook.answers(200);
-    // Somebody may still be at it: who sees that for the first time knows nothing.
+    // The sender may still be running: the first observation of a claim proves nothing.
     project.ok(&["inbox", "notify"]);
     assert_eq!(later(&project, CLAIM_SILENT - Duration::from_secs(60)).waiting, 1);
     assert_eq!(hook.posted().len(), 1);
@@ -142,7 +146,7 @@ fn a_message_whose_sender_was_killed_is_sent_again_as_the_same() {
     assert_eq!(posted[0].body, posted[1].body);
     assert_eq!(later(&project, CLAIM_SILENT * 3), RoundReport::default());
     assert_eq!(hook.posted().len(), 2);
-    // One that was dealt with meanwhile is not sent at all.
+    // A message whose problem was solved meanwhile is not sent.
     blocked(&project, "b", "Goal", "why");
     hook.answers(0);
     let mut process = project.hookloop(&["inbox", "notify"]).spawn().unwrap();
@@ -153,7 +157,7 @@ fn a_message_whose_sender_was_killed_is_sent_again_as_the_same() {
     hook.answers(200);
     later(&project, Duration::ZERO);
     assert_eq!(later(&project, CLAIM_SILENT), RoundReport::default());
-    assert_eq!((hook.posted().len(), project.events_of("notice_dropped").len()), (3, 1));
+    assert_eq!((hook.posted().len(), project.events_of("notification_dropped").len()), (3, 1));
 }
 
 #[test]
@@ -164,9 +168,9 @@ fn what_fails_is_tried_again_and_not_for_ever() {
     blocked(&project, "a", "Goal", "why");
     hook.answers(500);
     let run = project.run(&["inbox", "notify"]);
-    assert_eq!((run.code, run.stdout.as_str()), (1, "Could not tell hook: HTTP status 500\n"));
-    assert_eq!(project.event("notice_failed")["data"]["reason"], "HTTP status 500");
-    // Not at once.
+    assert_eq!((run.code, run.stdout.as_str()), (1, "Could not notify hook: HTTP status 500\n"));
+    assert_eq!(project.event("notification_failed")["data"]["reason"], "HTTP status 500");
+    // The message is not sent again at once.
     project.ok(&["inbox", "notify"]);
     assert_eq!(hook.posted().len(), 1);
     let mut after = Duration::ZERO;
@@ -199,11 +203,11 @@ fn a_digest_is_one_message_for_all_that_came_up() {
     assert_eq!(hook.posted().len(), 1);
     let body = &hook.posted()[0].body;
     assert_eq!(
-        (&strings(&body["problems"], "key")[..], body["left_out"].as_u64()),
+        (&strings(&body["problems"], "key")[..], body["omitted"].as_u64()),
         (&expected[..20], Some(10))
     );
     assert!(body["title"].as_str().unwrap().ends_with("30 problems wait"), "{body}");
-    // What comes up after it waits for the next, and what was told is not told by another mode either.
+    // Later problems wait for the next digest, and another mode does not repeat a problem.
     blocked(&project, "more", "Goal", "why");
     assert_eq!(later(&project, hours(10)), RoundReport::default());
     assert_eq!(later(&project, hours(20)).sent.len(), 1);
@@ -214,7 +218,7 @@ fn a_digest_is_one_message_for_all_that_came_up() {
 
 #[test]
 fn a_channel_is_told_what_it_is_for() {
-    let project = Project::with_config("project: mine\nlimits: {iterations: 1}\n");
+    let project = Project::with_config("project: mine\nlimits: {max_iterations: 1}\n");
     let hook = Hook::start();
     let channel = |name: &str, rest: &str| {
         format!("  - {{name: {name}, webhook: '{}', {rest}}}\n", hook.url(name))
@@ -222,8 +226,8 @@ fn a_channel_is_told_what_it_is_for() {
     channels(
         &project,
         &[
-            channel("tasks", "kinds: [task_blocked]"),
-            channel("sessions", "kinds: [session_ended, session_paused]"),
+            channel("tasks", "types: [task_blocked]"),
+            channel("sessions", "types: [session_ended, session_paused]"),
             channel("mine", "projects: [other, mine]"),
             channel("others", "projects: [other]"),
             channel(
@@ -239,7 +243,7 @@ fn a_channel_is_told_what_it_is_for() {
     let posted = hook.posted();
     let mut told: Vec<(&str, &str)> = posted
         .iter()
-        .map(|one| (&one.path[1..], one.body["problems"][0]["kind"].as_str().unwrap()))
+        .map(|one| (&one.path[1..], one.body["problems"][0]["type"].as_str().unwrap()))
         .collect();
     told.sort_unstable();
     let expected = [
@@ -259,11 +263,11 @@ fn one_who_stays_tells_too() {
     let hook = Hook::start();
     channels(&project, &format!("  - {{name: hook, webhook: '{}'}}\n", hook.url("x")));
     let mut dispatcher =
-        project.hookloop(&["dispatch", "--stay"]).stdout(Stdio::piped()).spawn().unwrap();
+        project.hookloop(&["dispatch", "--daemon"]).stdout(Stdio::piped()).spawn().unwrap();
     blocked(&project, "a", "Goal", "why");
     eventually("the message", DEADLINE, || (hook.posted().len() == 1).then_some(()));
     eventually("its end in the log", DEADLINE, || {
-        (project.events_of("notice_sent").len() == 1).then_some(())
+        (project.events_of("notification_sent").len() == 1).then_some(())
     });
     dispatcher.kill().unwrap();
     dispatcher.wait().unwrap();
@@ -279,7 +283,7 @@ fn the_desktop_is_told_by_its_own_program() {
     let run = project.run(&["inbox", "notify"]);
     assert_eq!(
         (run.code, run.stdout.as_str()),
-        (1, "Could not tell here: there is no notify-send in PATH\n")
+        (1, "Could not notify here: there is no notify-send in PATH\n")
     );
     let bin = project.home().join("bin");
     std::fs::create_dir(&bin).unwrap();

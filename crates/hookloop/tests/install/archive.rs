@@ -1,4 +1,4 @@
-//! What is in the archive of a release.
+//! The content of a release archive.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -37,11 +37,11 @@ fn an_archive_has_the_program_and_what_belongs_to_it() {
     }
 }
 
-/// Two who pack the same program get the same bytes, whenever and wherever they do.
+/// Packing the same program twice gives the same bytes, at any time and in any directory.
 #[test]
 fn the_same_program_is_packed_to_the_same_bytes() {
     let stage = tempfile::tempdir().unwrap();
-    // Small, so that it is soon packed.
+    // The program is small, so that it is packed quickly.
     let program = stage.path().join("program");
     fs::write(&program, format!("#!/bin/sh\nexec {BINARY} \"$@\"\n")).unwrap();
     fs::set_permissions(&program, fs::Permissions::from_mode(0o700)).unwrap();
@@ -51,13 +51,13 @@ fn the_same_program_is_packed_to_the_same_bytes() {
         fs::read(to.join(archive_name())).unwrap()
     };
     let first = pack("first");
-    // Who may read a file, and when it was made, is not a part of it.
+    // The archive does not depend on the permissions and the time of the file.
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
     fs::File::open(&program).unwrap().set_modified(SystemTime::UNIX_EPOCH).unwrap();
     assert!(first == pack("second"));
 }
 
-/// Each dependency that is linked in comes with its terms; what only builds or tests it is not there.
+/// Each linked dependency is listed with its licence; build and test dependencies are not.
 #[test]
 fn licences_of_what_is_linked_are_told() {
     let said = script("packaging/licences", &[&target()]);

@@ -1,4 +1,4 @@
-//! A worker as the first process of a container, without an init above it.
+//! A worker as the first process of a container, without an init.
 
 use std::fs;
 use std::process::{Child, Command};
@@ -7,11 +7,12 @@ use hookloop_testkit::eventually;
 
 use crate::cli::{BINARY, DEADLINE, Project};
 
-/// Who leaves its parent and its session, one to stay and one to be gone at once; then says that it is done.
+/// An agent that leaves two daemons, one that stays and one that ends at once, and reports
+/// completion.
 const AGENT: &str = "command:setsid -f sh -c 'echo > left; sleep 600'; setsid -f true; \
                      echo '<promise>COMPLETE</promise>'";
 
-/// Ends with the test, however that ends.
+/// Kills the process at the end of the test.
 struct Container(Child);
 
 impl Drop for Container {
@@ -21,7 +22,7 @@ impl Drop for Container {
     }
 }
 
-/// Processes below one, with what the system calls them and their state.
+/// Returns the children of a process, with their names and states.
 fn children(pid: u32) -> Vec<(u32, String, String)> {
     let listed = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
     let known = |child: &str| {
@@ -51,14 +52,14 @@ fn a_worker_is_a_good_first_process() {
     eventually("the task", DEADLINE, || (project.state_of("a") == "completed").then_some(()));
     assert!(project.root().join("left").exists());
     let first = first_process(&unshare.0);
-    // What is left are keepers, which wait for the next hook.
+    // Only keepers are left, which wait for the next hook.
     let left = children(first);
     let is_keeper = |name: &str, state: &str| name.starts_with("hookloop") && state != "Z";
     assert!(left.iter().all(|(_, name, state)| is_keeper(name, state)), "{left:?}");
     for (keeper, ..) in left {
         assert_eq!(children(keeper), []);
     }
-    // A first process that does not listen can't be told anything.
+    // A first process without a signal handler would ignore SIGTERM.
     assert!(Command::new("kill").args(["-TERM", &first.to_string()]).status().unwrap().success());
     let status = eventually("its end", DEADLINE, || unshare.0.try_wait().unwrap());
     assert_eq!(status.code(), Some(0));

@@ -1,4 +1,4 @@
-//! `install.sh`, as it is piped into a shell.
+//! `install.sh`, piped into a shell.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use crate::cli::ProgramOutput;
 use crate::install::release::{Server, VERSION, archive_name, lay_out, made, repository, script};
 
-/// A user whose home is empty, and a host with the release.
+/// A user with an empty home, and a server with the release.
 struct Stage {
     directory: TempDir,
     server: Server,
@@ -21,7 +21,7 @@ impl Stage {
         Stage::with(|_| {})
     }
 
-    /// With files of the release changed.
+    /// Returns a stage whose release files were changed.
     fn with(change: impl FnOnce(&Path)) -> Stage {
         let directory = tempfile::tempdir().unwrap();
         let [home, files, host] = ["home", "files", "host"].map(|name| directory.path().join(name));
@@ -66,7 +66,7 @@ impl Stage {
 }
 
 fn version_at(program: &Path) -> String {
-    let output = Command::new(program).arg("--version").output().unwrap();
+    let output = Command::new(program).arg("-V").output().unwrap();
     String::from_utf8(output.stdout).unwrap().trim().to_owned()
 }
 
@@ -94,9 +94,9 @@ fn it_installs_and_says_what_is_left_to_do() {
     ] {
         assert!(share.join(file).is_file(), "{file}");
     }
-    // Nothing is left lying about, here or where it worked.
+    // No temporary file is left, here or in the working directory.
     assert_eq!(fs::read_dir(stage.home().join(".local/bin")).unwrap().count(), 1);
-    // What it advises is all that was missing.
+    // With the advised PATH, the program is found.
     let bin = stage.home().join(".local/bin");
     let path = format!("{}:/usr/bin:/bin", bin.display());
     let found = stage.shell().env("PATH", path).args(["-c", "hookloop --version"]).output();
@@ -120,7 +120,7 @@ fn run_again_it_updates() {
     assert!(run.stdout.contains("in place of 0.0.1"), "{run:?}");
     assert!(!run.stdout.contains("PATH"), "{run:?}");
     assert_eq!(version_at(&stage.program()), format!("hookloop {VERSION}"));
-    // A program that runs is not in the way.
+    // A running program does not prevent an update.
     let mut running =
         Command::new(stage.program()).args(["mcp"]).stdin(Stdio::piped()).spawn().unwrap();
     let run = install();
@@ -172,7 +172,7 @@ fn a_version_and_a_place_can_be_named() {
         stage.install(&["--version", &format!("v{VERSION}"), "--to", tools.to_str().unwrap()]);
     assert_eq!(run.code, 0, "{run:?}");
     assert_eq!(version_at(&tools.join("hookloop")), format!("hookloop {VERSION}"));
-    // A directory that is not called bin has nothing beside it.
+    // A directory whose name is not bin gets no other files beside it.
     assert_eq!(fs::read_dir(&tools).unwrap().count(), 1);
     assert!(stage.is_untouched());
     assert!(stage.server.asked().iter().all(|path| path.starts_with("download/v")));
@@ -197,7 +197,7 @@ fn where_it_comes_from_has_to_be_known_and_safe() {
     assert!(stage.is_untouched());
 }
 
-/// The installer of a release is piped into a shell, with nothing in the environment.
+/// The installer of a release is piped into a shell, without any environment variables.
 #[test]
 fn a_release_has_an_installer_of_its_own() {
     let stage = Stage::new();
@@ -209,7 +209,8 @@ fn a_release_has_an_installer_of_its_own() {
         shell.env_remove("HOOKLOOP_DOWNLOADS").args(["-c", &line]).output().unwrap().into();
     assert_eq!(run.code, 0, "{run:?}");
     assert_eq!(version_at(&stage.program()), format!("hookloop {VERSION}"));
-    // Itself, then the files of its own release, whatever the latest has become since.
+    // The installer, then the files of its own release, even if the latest release has changed
+    // since.
     let asked = stage.server.asked();
     assert!(asked[1..].iter().all(|path| path.starts_with("download/v")), "{asked:?}");
 }
@@ -232,7 +233,7 @@ fn wget_does_where_there_is_no_curl() {
     assert_eq!(version_at(&stage.program()), format!("hookloop {VERSION}"));
 }
 
-/// A connection that breaks off leaves a shell with the beginning of the script.
+/// If the connection breaks, the shell gets only the beginning of the script.
 #[test]
 fn half_of_it_does_nothing() {
     let stage = Stage::new();

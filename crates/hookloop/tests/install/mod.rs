@@ -1,4 +1,4 @@
-//! How people come by the program: a release of the program under test, installed in every way that there is.
+//! Installation: a release of the program under test, installed by every supported method.
 
 mod archive;
 mod container;

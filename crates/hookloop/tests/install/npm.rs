@@ -1,4 +1,4 @@
-//! The packages for npm, from a registry on loopback that has nothing else.
+//! The packages for npm, from a registry on loopback without any other package.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -63,34 +63,34 @@ impl Stage {
     }
 }
 
-/// The files of the packages in `directory`, in the order in which they are published.
+/// Returns the package files in `directory`, in the order of publication.
 fn listed(directory: &Path) -> Vec<String> {
     let list = fs::read_to_string(directory.join("packages.txt")).unwrap();
     list.lines().map(str::to_owned).collect()
 }
 
-/// The manifest in a packed package.
+/// Returns the manifest in a packed package.
 fn manifest(file: &Path) -> Value {
     let mut tar = Command::new("tar");
     let output = tar.arg("-xOzf").arg(file).arg("package/package.json").output().unwrap();
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// What a registry says about a package with one version.
+/// Returns the registry's description of a package with one version.
 fn describe(mut manifest: Value, tarball: &str) -> Value {
     manifest["dist"] = json!({ "tarball": tarball });
     let name = manifest["name"].clone();
     json!({ "name": name, "dist-tags": { "latest": VERSION }, "versions": { VERSION: manifest } })
 }
 
-/// What the README has a visitor type first.
+/// The first command of the README.
 #[test]
 fn npx_runs_the_demo() {
     let stage = Stage::new();
     let run = stage.run("npx --yes hookloop demo");
     assert_eq!(run.code, 0, "{run:?}");
     assert!(run.stdout.contains("complete"), "{run:?}");
-    // Only packages were fetched: nothing is downloaded by a script.
+    // Only packages were fetched: no script downloads anything.
     let fetched = stage.server.asked();
     assert!(fetched.iter().all(|path| path.contains("hookloop")), "{fetched:?}");
 }
@@ -100,16 +100,16 @@ fn it_is_the_program_that_was_started() {
     let stage = Stage::new();
     let installed = stage.run("npm install --no-fund hookloop");
     assert_eq!(installed.code, 0, "{installed:?}");
-    let version = stage.run("node_modules/.bin/hookloop --version");
+    let version = stage.run("node_modules/.bin/hookloop -V");
     assert_eq!(version.stdout, format!("hookloop {VERSION}\n"), "{version:?}");
     let wrong = stage.run("node_modules/.bin/hookloop --nonsense");
     assert_eq!(wrong.code, 2, "{wrong:?}");
-    // Input, and the end of it.
+    // Standard input and its end are passed on.
     let piped = stage.run("printf '' | node_modules/.bin/hookloop mcp");
     assert_eq!(piped.code, 0, "{piped:?}");
 }
 
-/// A worker that is started by npm ends in order when npm's process is told to.
+/// A worker that npm started ends properly when npm's process gets a signal.
 #[test]
 fn who_is_told_to_end_passes_it_on() {
     let stage = Stage::new();
@@ -134,12 +134,12 @@ fn what_is_missing_is_told() {
     let stage = Stage::new();
     let installed = stage.run("npm install --no-fund --omit=optional hookloop");
     assert_eq!(installed.code, 0, "{installed:?}");
-    let run = stage.run("node_modules/.bin/hookloop --version");
+    let run = stage.run("node_modules/.bin/hookloop -V");
     assert_eq!(run.code, 1, "{run:?}");
     assert!(run.stderr.contains("npm install --include=optional hookloop"), "{run:?}");
 }
 
-/// The shell lines of the workflow's step that publishes.
+/// Returns the shell lines of the workflow's step that publishes.
 fn publishing_step() -> String {
     let workflow = fs::read_to_string(repository().join(".github/workflows/release.yml")).unwrap();
     let (_, step) = workflow.split_once("- name: Publish\n        run: |\n").unwrap();
@@ -169,7 +169,7 @@ fn a_release_publishes_a_package_for_each_platform_and_the_one_that_needs_them_l
     let packages = stage.path().join("npm-packages");
     script("npm/pack.mjs", &[archives.to_str().unwrap(), packages.to_str().unwrap()]);
 
-    // The workflow's own lines, with a program that records what it is asked to publish.
+    // The workflow's own lines run with a program that records the packages to publish.
     let bin = stage.path().join("bin");
     fs::create_dir(&bin).unwrap();
     fs::write(bin.join("npm"), "#!/bin/sh\necho \"$2\" >> published\n").unwrap();

@@ -8,23 +8,36 @@ use serde_json::Value;
 
 use crate::cli::{Project, fields};
 
-/// The commands that a help lists.
+/// Returns the commands that a help lists, in one section or several.
 fn listed(help: &str) -> Vec<String> {
-    let Some((_, rest)) = help.split_once("Commands:\n") else { return Vec::new() };
-    let lines = rest.lines().take_while(|line| line.starts_with("  "));
-    let names = lines.filter_map(|line| line.strip_prefix("  ")?.split(' ').next());
-    names.filter(|name| !name.is_empty()).map(str::to_owned).collect()
+    const OTHERS: [&str; 4] = ["Options:", "Arguments:", "Usage:", "Example:"];
+    let mut is_listing = false;
+    let mut found = Vec::new();
+    for line in help.lines() {
+        if !line.starts_with(' ') {
+            is_listing = line.ends_with(':') && !OTHERS.contains(&line);
+        } else if is_listing {
+            let name = line.strip_prefix("  ").and_then(|line| line.split(' ').next());
+            found.extend(name.filter(|name| !name.is_empty()).map(str::to_owned));
+        }
+    }
+    found
 }
 
-/// What each command is called by its page, from the help of all of them.
+/// Returns the page name of every command, from the help of all of them.
 fn commands(project: &Project) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     let mut due = vec![Vec::new()];
     while let Some(words) = due.pop() {
         let mut args: Vec<&str> = words.iter().map(String::as_str).collect();
         found.insert([&["hookloop"], args.as_slice()].concat().join("-") + ".1");
-        args.push("--help");
-        for name in listed(&project.ok(&args)) {
+        let help = if args.is_empty() {
+            project.ok(&["help", "all"])
+        } else {
+            args.push("--help");
+            project.ok(&args)
+        };
+        for name in listed(&help) {
             due.push([words.as_slice(), &[name]].concat());
         }
     }
@@ -59,8 +72,8 @@ fn a_page_tells_what_the_help_tells() {
     let page = read("hookloop man task add");
     assert!(page.contains("hookloop-task-add"), "{page}");
     assert!(page.contains("--depends-on"), "{page}");
-    // Also what the short help leaves out.
-    assert!(page.contains("Run the repository's hooks this time"), "{page}");
+    // The page also has options that the short help omits.
+    assert!(page.contains("Digest of hooks to trust"), "{page}");
     assert!(page.contains("hookloop-task(1)"), "{page}");
     let page = read("hookloop man");
     for heading in ["EXIT STATUS", "ENVIRONMENT", "FILES"] {

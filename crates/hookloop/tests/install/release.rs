@@ -1,4 +1,4 @@
-//! A release of the program under test, made as a real one is, and served on loopback.
+//! A release of the program under test, created like a real one, and served on loopback.
 
 #![allow(dead_code, reason = "each test binary uses its part of this")]
 
@@ -11,14 +11,14 @@ use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
 pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
-/// Where the packages for npm are in it.
+/// The directory of the npm packages in the release.
 pub(crate) const PACKAGES: &str = "npm";
 
 pub(crate) fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
-/// The name that this machine has among targets.
+/// Returns the target name of this machine.
 pub(crate) fn target() -> String {
     format!("{}-unknown-linux-musl", std::env::consts::ARCH)
 }
@@ -27,22 +27,22 @@ pub(crate) fn archive_name() -> String {
     format!("hookloop-{}.tar.gz", target())
 }
 
-/// Runs a script of the repository, which has to work; answers what it printed.
+/// Runs a script of the repository, which has to succeed; returns its output.
 pub(crate) fn script(name: &str, args: &[&str]) -> String {
     let output = Command::new(repository().join(name)).args(args).output().unwrap();
     assert!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// When the last of what is below was changed.
+/// Returns the time of the latest change in a directory.
 fn newest(path: &Path) -> SystemTime {
     let own = path.metadata().unwrap().modified().unwrap();
     let Ok(entries) = fs::read_dir(path) else { return own };
     entries.map(|entry| newest(&entry.unwrap().path())).fold(own, SystemTime::max)
 }
 
-/// The directory with the archive, its checksums, and the packages for npm in one below. It is made once for each
-/// state of the program and of what is packed with it.
+/// Returns the directory with the archive, its checksums, and the npm packages in a subdirectory.
+/// It is created once for each state of the program and of the packed files.
 pub(crate) fn made() -> PathBuf {
     let program = Path::new(env!("CARGO_BIN_EXE_hookloop"));
     let parts =
@@ -63,7 +63,7 @@ pub(crate) fn made() -> PathBuf {
         }
     }
     let stage = tempfile::tempdir_in(&home).unwrap();
-    // What a debugger would want is most of it.
+    // Debug information is most of the program's size.
     let stripped = stage.path().join("hookloop");
     let strip = Command::new("strip").arg("-o").arg(&stripped).arg(program).status().unwrap();
     assert!(strip.success());
@@ -76,7 +76,7 @@ pub(crate) fn made() -> PathBuf {
     made
 }
 
-/// Files of a directory by HTTP, for as long as the test runs.
+/// A server for the files of a directory, for as long as the test runs.
 pub(crate) struct Server {
     address: String,
     asked: Arc<Mutex<Vec<String>>>,
@@ -90,7 +90,7 @@ impl Server {
         let (noted, root) = (asked.clone(), root.to_owned());
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                // Who hangs up early is not the server's trouble.
+                // A client may close the connection early.
                 let _ = answer(stream, &root, &noted);
             }
         });
@@ -101,7 +101,7 @@ impl Server {
         &self.address
     }
 
-    /// The paths that were asked for.
+    /// Returns the requested paths.
     pub(crate) fn asked(&self) -> Vec<String> {
         self.asked.lock().unwrap().clone()
     }
@@ -128,7 +128,7 @@ fn answer(stream: TcpStream, root: &Path, asked: &Mutex<Vec<String>>) -> std::io
     stream.write_all(&body)
 }
 
-/// Lays out a directory as a host of releases does: the latest, and each by its tag.
+/// Creates the directories of a release server: the latest release, and each release by its tag.
 pub(crate) fn lay_out(files: &Path, root: &Path) {
     for place in ["latest/download", &format!("download/v{VERSION}")] {
         let place = root.join(place);

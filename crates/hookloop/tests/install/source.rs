@@ -1,4 +1,4 @@
-//! The compiler that the program needs: one version, which every text and every workflow has.
+//! The Rust version that the program needs: the same in every document and workflow.
 
 use std::fs;
 use std::process::Command;
@@ -7,14 +7,14 @@ use serde_json::Value;
 
 use crate::install::release::repository;
 
-/// The minimum version of Rust, as `Cargo.toml` has it.
+/// Returns the minimum version of Rust in `Cargo.toml`.
 fn minimum() -> String {
     let manifest = fs::read_to_string(repository().join("Cargo.toml")).unwrap();
     let line = manifest.lines().find_map(|line| line.strip_prefix("rust-version = ")).unwrap();
     line.trim_matches('"').to_owned()
 }
 
-/// The numbers of a version, without its patch: a minimum is given so.
+/// Returns the numbers of a version without its patch, which a minimum version does not have.
 fn numbers(version: &str) -> (u32, u32) {
     let mut parts = version.split('.').map(|part| part.parse().unwrap());
     (parts.next().unwrap(), parts.next().unwrap_or(0))
@@ -30,7 +30,7 @@ fn the_documents_name_the_minimum_version_of_rust() {
     }
 }
 
-/// The oldest compiler that the documents allow is the one that builds and tests.
+/// The oldest compiler that the documents allow builds and tests the program.
 #[test]
 fn workflows_build_with_the_minimum_version_of_rust() {
     let expected = format!("TOOLCHAIN: \"{}.0\"", minimum());
@@ -50,7 +50,7 @@ fn workflows_build_with_the_minimum_version_of_rust() {
 fn no_package_needs_a_newer_rust_than_the_minimum() {
     let mut cargo = Command::new(env!("CARGO"));
     cargo.current_dir(repository()).args(["metadata", "--format-version", "1"]);
-    // Packages of other systems are not on this machine unless somebody fetched them.
+    // Packages for other systems are not on this machine unless they were fetched.
     let platform = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
     cargo.args(["--filter-platform", &platform, "--locked", "--offline"]);
     let output = cargo.output().unwrap();

@@ -1,4 +1,4 @@
-//! A client that says exactly what a test wants said.
+//! An MCP client that sends exactly the bytes of a test.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use hookloop_testkit::TestProject;
 use serde_json::{Value, json};
 
-/// Nothing here takes longer, on a machine that has other things to do.
+/// No step takes longer, even on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 pub(crate) const VERSIONS: [&str; 2] = ["2025-06-18", "2025-11-25"];
 
@@ -20,7 +20,8 @@ pub(crate) struct Client {
     last_id: i64,
 }
 
-/// The command below a process of its own: that one is known as the agent, and the test stays a person.
+/// Wraps the command in another process, so that hookloop takes that process for the agent, and not
+/// the test.
 fn by_an_agent(command: &Command) -> Command {
     let mut agent = Command::new("timeout");
     agent.args(["--foreground", "600"]).arg(command.get_program()).args(command.get_args());
@@ -30,7 +31,7 @@ fn by_an_agent(command: &Command) -> Command {
 }
 
 impl Client {
-    /// The program on a project, before anything is said.
+    /// Starts the program on a project, and sends nothing.
     pub(crate) fn start(project: &TestProject) -> Client {
         Client::start_with(project, &[])
     }
@@ -51,7 +52,7 @@ impl Client {
         Client { child, stdin, lines, last_id: 0 }
     }
 
-    /// One that was greeted.
+    /// Starts the program and initializes the session.
     pub(crate) fn ready(project: &TestProject) -> Client {
         let mut client = Client::start(project);
         client.initialize(VERSIONS[1]);
@@ -72,7 +73,7 @@ impl Client {
     }
 
     pub(crate) fn raw(&mut self, bytes: &[u8]) {
-        // That nobody reads any more shows at the next answer.
+        // If the server no longer reads, the next answer is missing.
         let _ = self.stdin.as_mut().unwrap().write_all(bytes);
     }
 
@@ -84,9 +85,9 @@ impl Client {
         self.line(&json!({ "jsonrpc": "2.0", "method": method, "params": params }));
     }
 
-    /// What is said next, which has to be JSON-RPC: nothing else may be on that output.
+    /// Returns the next message, which has to be JSON-RPC: the output may contain nothing else.
     pub(crate) fn receive(&mut self) -> Value {
-        self.receive_within(PATIENCE).unwrap_or_else(|| panic!("nothing was answered"))
+        self.receive_within(PATIENCE).unwrap_or_else(|| panic!("no answer"))
     }
 
     pub(crate) fn receive_within(&mut self, patience: Duration) -> Option<Value> {
@@ -100,7 +101,7 @@ impl Client {
         }
     }
 
-    /// Sends a request with an id of its own; answers the id.
+    /// Sends a request with a new id; returns the id.
     pub(crate) fn ask(&mut self, method: &str, params: Value) -> i64 {
         self.last_id += 1;
         let id = self.last_id;
@@ -115,20 +116,20 @@ impl Client {
         answer
     }
 
-    /// The result of a tool; text and structure say the same.
+    /// Returns the result of a tool; its text and its structured content are equal.
     pub(crate) fn call(&mut self, tool: &str, arguments: Value) -> Called {
         let answer = self.request("tools/call", json!({ "name": tool, "arguments": arguments }));
         Called::of(&answer)
     }
 
-    /// What a tool that has to succeed answers.
+    /// Returns the result of a tool that has to succeed.
     pub(crate) fn ok(&mut self, tool: &str, arguments: Value) -> Value {
         let called = self.call(tool, arguments);
         assert!(!called.is_error, "{tool}: {}", called.value);
         called.value
     }
 
-    /// The error of a tool that has to fail.
+    /// Returns the error of a tool that has to fail.
     pub(crate) fn refused(&mut self, tool: &str, arguments: Value) -> Value {
         let called = self.call(tool, arguments);
         assert!(called.is_error, "{tool}: {}", called.value);
@@ -143,14 +144,14 @@ impl Client {
         self.stdin = None;
     }
 
-    /// How it ended, within `patience`.
+    /// Returns the exit status, within `patience`.
     pub(crate) fn ended(&mut self, patience: Duration) -> ExitStatus {
         let start = Instant::now();
         loop {
             if let Some(status) = self.child.try_wait().unwrap() {
                 return status;
             }
-            assert!(start.elapsed() < patience, "it is still there after {patience:?}");
+            assert!(start.elapsed() < patience, "the server still runs after {patience:?}");
             thread::sleep(Duration::from_millis(5));
         }
     }

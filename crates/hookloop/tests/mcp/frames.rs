@@ -1,4 +1,5 @@
-//! Lines that are no messages, and messages that are no requests: answered, and nothing else happens.
+//! Lines that are not messages, and messages that are not requests: they are answered without
+//! effect.
 
 use std::io::Write;
 use std::process::Stdio;
@@ -15,10 +16,10 @@ use crate::mcp::http::Server;
 use crate::support::project_with;
 
 const MIB: usize = 1024 * 1024;
-/// What has not moved for this long stands still.
+/// The time after which a count that has not changed is final.
 const STILL: Duration = Duration::from_millis(500);
 
-/// The code that a line is answered with, without an id; the server is well after that.
+/// Checks the error code of the answer to a line, without an id; the server still works after it.
 #[track_caller]
 fn check(client: &mut Client, line: &[u8], code: i64) {
     client.raw(line);
@@ -117,7 +118,7 @@ fn a_line_has_a_longest_length() {
     let mut client = Client::ready(&project);
     check(&mut client, "x".repeat(MIB + 1).as_bytes(), -32600);
     check(&mut client, &vec![b' '; 40 * MIB], -32600);
-    // Just short of it, a call is a call.
+    // A call just below the limit is accepted.
     let frame = |text: &str| {
         let params = json!({ "name": "task_get", "arguments": { "id": text } });
         json!({ "jsonrpc": "2.0", "id": "long", "method": "tools/call", "params": params })
@@ -169,7 +170,8 @@ fn a_slow_sender_is_heard() {
     assert_eq!(client.receive()["id"], "slow");
 }
 
-/// An id is refused while it is in use, under no id, and free as soon as its answer is there.
+/// A second request with an id that is in use is refused without an id; the id is free after its
+/// answer.
 #[test]
 fn an_id_is_used_by_one_request_at_a_time() {
     let project = project_with(PLAIN);
@@ -177,7 +179,7 @@ fn an_id_is_used_by_one_request_at_a_time() {
     let params = json!({ "name": "task_list" });
     let call = json!({ "jsonrpc": "2.0", "id": "same", "method": "tools/call", "params": params });
     for _ in 0..50 {
-        // Which of them is quicker, the answer to the first or the second, is up to the system.
+        // Either answer can come first: to the first request or to the second.
         client.raw(format!("{call}\n{call}\n").as_bytes());
         let answers = [client.receive(), client.receive()];
         let (answered, refused): (Vec<&Value>, Vec<&Value>) =
@@ -207,7 +209,7 @@ fn more_calls_than_there_is_room_for_are_refused_or_answered_each_once() {
     client.is_alive();
 }
 
-/// What is sent stands still when nobody reads the answers, instead of piling up here.
+/// The server stops reading when the client does not read answers, instead of buffering them.
 #[test]
 fn a_client_that_does_not_read_gets_no_more_of_our_memory() {
     const ALL: usize = 16 * MIB;
@@ -232,7 +234,7 @@ fn a_client_that_does_not_read_gets_no_more_of_our_memory() {
     child.kill().unwrap();
     child.wait().unwrap();
     writer.join().unwrap();
-    assert!(taken < MIB, "{taken} bytes were taken");
+    assert!(taken < MIB, "{taken} bytes were read");
     assert!(memory < 64 * MIB as u64, "{memory} bytes");
 }
 
@@ -246,12 +248,12 @@ fn nobody_to_answer_is_an_end() {
     let _ = stdin.write_all(b"{}\n");
     let start = Instant::now();
     while child.try_wait().unwrap().is_none() {
-        assert!(start.elapsed() < PATIENCE, "it is still there");
+        assert!(start.elapsed() < PATIENCE, "the server still runs");
         thread::sleep(Duration::from_millis(5));
     }
 }
 
-/// Bytes of memory that a process has.
+/// Returns the resident memory of a process, in bytes.
 pub(crate) fn resident(pid: u32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();

@@ -1,7 +1,8 @@
-//! Anything at all, thrown at the real process: it answers after each burst, and does not grow.
+//! Random bytes for the real process: it answers after each burst, and its memory does not grow.
 //!
-//! The full size: `HOOKLOOP_MCP_FUZZ_SECONDS=60 cargo nextest run -p hookloop --test front_end mcp::fuzz`
-//! To see one course again: `HOOKLOOP_MCP_FUZZ_SEED=<seed that a failure tells>`
+//! The full size:
+//! `HOOKLOOP_MCP_FUZZ_SECONDS=60 cargo nextest run -p hookloop --test front_end mcp::fuzz`
+//! To repeat one run: `HOOKLOOP_MCP_FUZZ_SEED=<seed from the failure>`
 
 use std::time::{Duration, Instant};
 
@@ -17,7 +18,7 @@ use crate::support::{number_from_env, project_with};
 const SECONDS: u64 = 5;
 const BURST_MAX: u64 = 40;
 const GROWTH_MAX: u64 = 32 * 1024 * 1024;
-/// Bursts before memory is first looked at: by then every part has been used.
+/// Bursts before memory is first measured: by then every part has been used.
 const WARM_UP: u64 = 20;
 
 #[test]
@@ -34,7 +35,7 @@ fn whatever_comes_it_goes_on() {
         for _ in 0..=random.below(BURST_MAX) {
             client.raw(&mutated(&mut random, &seeds));
         }
-        // Whatever the last of it was, the next line is a line of its own.
+        // The line feed ends the last line of the burst, so that the next line stands alone.
         client.raw(b"\n");
         answers(&mut client, bursts);
         bursts += 1;
@@ -62,7 +63,7 @@ impl Drop for Told {
     }
 }
 
-/// A ping comes back, after whatever else does.
+/// Checks that a ping is answered, after any other answers.
 fn answers(client: &mut Client, burst: u64) {
     let id = format!("burst {burst}");
     client.line(&json!({ "jsonrpc": "2.0", "id": id, "method": "ping" }));
@@ -72,7 +73,7 @@ fn answers(client: &mut Client, burst: u64) {
     }
 }
 
-/// Messages that mean something.
+/// Returns valid messages.
 fn frames(client: &mut Client) -> Vec<String> {
     let list = client.request("tools/list", json!({}))["result"]["tools"].clone();
     let call = |tool: &Value| {

@@ -1,4 +1,4 @@
-//! Who is let in: names and origins to the letter, with the token.
+//! Access control: exact host names and origins, with the token.
 
 use serde_json::json;
 
@@ -6,13 +6,13 @@ use crate::mcp::PLAIN;
 use crate::mcp::http::{KINDS, Server};
 use crate::support::project_with;
 
-/// Lines of a head that say, or do not say, whom a request is for.
+/// Returns header lines with valid, wrong and missing hosts.
 fn hosts(port: u16) -> Vec<String> {
     let names = [
         "127.0.0.1:PORT",
         "localhost:PORT",
         "[::1]:PORT",
-        // Nearly.
+        // Almost correct names.
         "127.0.0.1",
         "localhost",
         "[::1]",
@@ -34,7 +34,7 @@ fn hosts(port: u16) -> Vec<String> {
         "[0:0:0:0:0:0:0:1]:PORT",
         "[::]:PORT",
         "user@localhost:PORT",
-        // Names that may lead here.
+        // Names that may resolve to this address.
         "evil.example:PORT",
         "localhost.evil.example:PORT",
         "evil.example",
@@ -106,7 +106,7 @@ fn only_exact_pairs_with_the_token_are_let_in() {
                 let allowed: &[u16] = match (is_pair, i == 2) {
                     (true, true) => &[200],
                     (true, false) => &[401],
-                    // Without any, or with what is no name at all, hyper refuses itself.
+                    // hyper itself refuses a missing host and an invalid name.
                     (false, _) => &[400, 403, 421],
                 };
                 assert!(allowed.contains(&response.status), "{} for {head}", response.status);
@@ -154,7 +154,7 @@ fn nearly_a_token_is_none() {
     assert_eq!(server.send("POST", &query, &host, b"{}").status, 401);
 }
 
-/// Whoever has no business here does not learn what there is.
+/// An unauthorized client can't learn which paths exist.
 #[test]
 fn every_path_and_method_is_behind_the_guard() {
     let project = project_with(PLAIN);
@@ -219,7 +219,8 @@ fn a_body_has_a_largest_size() {
     let server = Server::start(&project);
     let limit = 4 * 1024 * 1024;
     assert_eq!(server.send("POST", "/mcp", &server.head(), &vec![b' '; limit + 1]).status, 413);
-    // Told in advance, it need not be sent; told by nobody, it is counted.
+    // A body with a declared length is refused before it is sent; without one, its bytes are
+    // counted.
     let told = format!(
         "POST /mcp HTTP/1.1\r\n{}Content-Length: 99999999999\r\nConnection: close\r\n\r\n",
         server.head()
@@ -237,7 +238,7 @@ fn a_body_has_a_largest_size() {
     }
     chunked.extend_from_slice(b"0\r\n\r\n");
     assert_eq!(server.raw(&chunked).status, 413);
-    // Who has no token does not get a body read.
+    // The server does not read the body of a request without a token.
     let stranger = format!(
         "POST /mcp HTTP/1.1\r\nHost: localhost:{}\r\nContent-Length: 1000\r\n\r\n",
         server.port

@@ -1,4 +1,4 @@
-//! A repository that nobody agreed to gets nothing run by either server, whatever is asked of it.
+//! Neither server runs anything of an untrusted repository, for any request.
 
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -22,7 +22,7 @@ const EVERYWHERE: &str = "version: 1\nhooks:
   stop_when: [{command: touch CANARY}]
 ";
 
-/// `command` with a record of all that it starts.
+/// Returns `command` with a trace of all programs that it starts.
 fn traced(command: &Command, trace: &Path) -> Command {
     let mut strace = Command::new("strace");
     strace.args(["-f", "-qq", "-e", "trace=execve,execveat", "-o"]).arg(trace);
@@ -31,7 +31,7 @@ fn traced(command: &Command, trace: &Path) -> Command {
     strace.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
     strace.env("PATH", std::env::var_os("PATH").unwrap());
     strace.stdin(std::process::Stdio::null()).stdout(std::process::Stdio::piped());
-    // So that a signal for it reaches what it traces.
+    // A signal for the process group reaches the traced process.
     strace.process_group(0);
     strace
 }

@@ -1,4 +1,4 @@
-//! HTTP by hand, so that a test can say what no client would.
+//! A minimal HTTP client, so that a test can send requests that no client would send.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -20,7 +20,7 @@ pub(crate) struct Server {
 
 pub(crate) struct Response {
     pub(crate) status: u16,
-    /// In lower case.
+    /// The head, in lower case.
     pub(crate) head: String,
     pub(crate) body: String,
 }
@@ -48,7 +48,7 @@ impl Server {
         format!("http://127.0.0.1:{}/mcp", self.port)
     }
 
-    /// The head that a client with the token sends, without its first line.
+    /// Returns the head that a client with the token sends, without its first line.
     pub(crate) fn head(&self) -> String {
         format!("Host: 127.0.0.1:{}\r\nAuthorization: Bearer {}\r\n{KINDS}", self.port, self.token)
     }
@@ -63,11 +63,11 @@ impl Server {
         self.raw(&[start.as_bytes(), body].concat())
     }
 
-    /// The answer to bytes as they are.
+    /// Returns the answer to raw bytes.
     pub(crate) fn raw(&self, bytes: &[u8]) -> Response {
         let mut stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        // It may answer, and close, before it has read all of it.
+        // The server may answer, and close, before it has read all of it.
         let _ = stream.write_all(bytes);
         let mut answer = Vec::new();
         let _ = stream.read_to_end(&mut answer);

@@ -1,4 +1,5 @@
-//! What an agent may not do: every tool against every such effect, by the arguments that come nearest to it.
+//! Forbidden effects for agents: every tool against every effect, with the most dangerous
+//! arguments.
 
 use std::fs;
 use std::path::PathBuf;
@@ -10,9 +11,9 @@ use serde_json::{Value, json};
 use crate::mcp::client::Client;
 use crate::support::project_with;
 
-/// Nothing here is green.
+/// A configuration in which no gate passes.
 const RED: &str = "version: 1
-limits: {iterations: 4, hook_retries: 3}
+limits: {max_iterations: 4, gate_retries: 3}
 hooks:
   stop:
     - {name: green, file: green.txt}
@@ -39,7 +40,7 @@ struct Scene {
     iteration: String,
 }
 
-/// What must be the same after a call.
+/// State that a call must not change.
 #[derive(Debug, PartialEq)]
 struct Guarded {
     trust: Option<Vec<u8>>,
@@ -73,17 +74,17 @@ impl Scene {
     }
 
     fn events_on_task(&self) -> usize {
-        let of_task = |event: &&Value| event["nodeId"] == "t1";
+        let of_task = |event: &&Value| event["node_id"] == "t1";
         self.project.events_from(1).iter().filter(of_task).count()
     }
 
-    /// Somebody else has the task now.
+    /// Another agent claims the task.
     fn lose_the_claim(&self) {
         self.project.json(&["task", "requeue", "t1", "--force"]);
         self.project.json(&["task", "claim", "t1", "--agent", "thief"]);
     }
 
-    /// What a tool takes in earnest.
+    /// Returns valid arguments for a tool.
     fn arguments(&self, tool: &str) -> Value {
         let id = &self.iteration;
         match tool {
@@ -103,7 +104,7 @@ impl Scene {
         }
     }
 
-    /// The arguments that come nearest to an effect.
+    /// Returns the arguments that come closest to an effect.
     fn pushes(&self, tool: &str, effect: Effect) -> Vec<Value> {
         let shell = "touch canary; true";
         let rule = json!([{ "type": "command", "name": "r", "config": { "command": shell } }]);
@@ -131,8 +132,8 @@ impl Scene {
             ],
             Effect::RaisesALimit => vec![
                 json!({ "maxIterations": MANY, "circuitBreakerThreshold": MANY }),
-                json!({ "hookRetries": MANY }),
-                json!({ "limits": { "iterations": MANY } }),
+                json!({ "gate_retries": MANY }),
+                json!({ "limits": { "max_iterations": MANY } }),
             ],
             Effect::CompletesWhatIsNotProven => vec![
                 json!({}),
@@ -166,7 +167,7 @@ impl Scene {
                     if event["type"] == "session_started" {
                         let limits = &event["data"]["limits"];
                         assert_eq!(
-                            (&limits["iterations"], &limits["hookRetries"]),
+                            (&limits["max_iterations"], &limits["gate_retries"]),
                             (&json!(4), &json!(3)),
                             "{context}"
                         );
@@ -234,7 +235,7 @@ fn no_tool_writes_with_a_stale_claim() {
     check(Effect::WritesWithAStaleClaim);
 }
 
-/// With the gates green the same calls do complete it: the tests above can fail.
+/// With passing gates the same calls do complete the task: the tests above can fail.
 #[test]
 fn what_is_proven_is_completed() {
     let mut scene = Scene::new();

@@ -1,13 +1,13 @@
 //! The MCP server of the real program, over its real stdin and stdout and over TCP.
 //!
-//! - [`client`], [`http`]: the least that can talk to it
-//! - [`tools`]: what is listed, and what calls come to; [`outcomes`]: what they do
-//! - [`seed`]: the calls of the document that the tools come from, as it writes them
-//! - [`protocol`], [`frames`]: versions and probes; lines that are no messages
-//! - [`matrix`]: what agents may not do
-//! - [`guard`], [`token`]: who is let in
-//! - [`fuzz`]: anything at all
-//! - [`official`]: clients that others wrote
+//! - [`client`], [`http`]: minimal clients
+//! - [`tools`]: the list of tools, and invalid calls; [`outcomes`]: the effects of tools
+//! - [`seed`]: the calls of the document that defines the tools, exactly as it writes them
+//! - [`protocol`], [`frames`]: versions and probes; lines that are not messages
+//! - [`matrix`]: forbidden effects for agents
+//! - [`guard`], [`token`]: access control
+//! - [`fuzz`]: random input
+//! - [`official`]: clients of other projects
 
 mod client;
 mod frames;
@@ -23,5 +23,5 @@ mod seed;
 mod token;
 mod tools;
 
-/// A project that asks for nothing.
+/// A project without hooks and limits.
 const PLAIN: &str = "version: 1\n";

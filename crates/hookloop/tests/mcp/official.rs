@@ -1,6 +1,6 @@
-//! Clients that others wrote list and call every tool, over both transports.
+//! Clients of other projects list and call every tool, over both transports.
 //!
-//! `.ci/mcp-clients` puts them where they are looked for: $HOOKLOOP_MCP_CLIENTS, else ~/.cache/hookloop-mcp.
+//! `.ci/mcp-clients` installs them to $HOOKLOOP_MCP_CLIENTS, or else to ~/.cache/hookloop-mcp.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -30,14 +30,14 @@ fn script(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/mcp/clients").join(name)
 }
 
-/// Arguments for each tool, by its name.
+/// Returns arguments for each tool, by its name.
 fn arguments(project: &TestProject) -> Value {
     let list = Client::ready(project).request("tools/list", json!({}))["result"]["tools"].clone();
     let named = |tool: &Value| (tool["name"].as_str().unwrap().to_owned(), fitting(tool));
     Value::Object(list.as_array().unwrap().iter().map(named).collect())
 }
 
-/// What a client prints that ends well, or with `code`.
+/// Returns the output of a client that exits with 0 or `code`.
 #[track_caller]
 fn run(mut command: Command, project: &TestProject, code: i32) -> String {
     command.current_dir(project.root()).env("USER", "tester");
@@ -57,7 +57,7 @@ fn the_sdk_for_python() {
     let ways =
         [json!({ "command": PROGRAM }), json!({ "url": server.url(), "token": server.token })];
     for way in ways {
-        // None: it probes first, and takes what it is answered.
+        // None: the client probes first, and uses the version of the answer.
         for version in [Some(VERSIONS[0]), Some(VERSIONS[1]), None] {
             let mut command = Command::new(&python);
             let task = json!({ "way": way, "version": version, "calls": arguments(&project) });
@@ -72,7 +72,7 @@ fn the_sdk_for_python() {
     }
 }
 
-/// What the inspector ends with when a tool's result is an error.
+/// The exit code of the inspector when a tool's result is an error.
 const TOOL_FAILED: i32 = 5;
 
 #[test]

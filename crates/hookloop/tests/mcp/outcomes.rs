@@ -1,4 +1,4 @@
-//! What tools do, against the document that they come from.
+//! The effects of tools, compared with the document that defines them.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +10,7 @@ use crate::mcp::PLAIN;
 use crate::mcp::client::Client;
 use crate::support::project_with;
 
-/// The names of an answer's fields, in order.
+/// Returns the sorted field names of an answer.
 fn fields(value: &Value) -> Vec<&str> {
     let mut names: Vec<&str> = value.as_object().unwrap().keys().map(String::as_str).collect();
     names.sort_unstable();
@@ -53,7 +53,7 @@ fn hooks_are_registered_listed_and_cleared() {
     assert_eq!(client.ok("hook_list", json!({ "taskId": task }))["hookCount"], 0);
 }
 
-/// The document's own server forgets them.
+/// The server of the document forgets them.
 #[test]
 fn registrations_outlive_the_server() {
     let project = project_with(PLAIN);
@@ -198,7 +198,7 @@ fn tasks_are_added_found_and_reported_on() {
     assert_eq!(client.refused("task_get", json!({ "id": "nosuch" }))["code"], "no_such_task");
 }
 
-/// A gate takes its time; who started the agent has gone.
+/// The program that started the server closes its input while a gate runs.
 #[test]
 fn the_end_of_input_ends_what_is_running() {
     let project = project_with(
@@ -223,15 +223,15 @@ fn the_end_of_input_ends_what_is_running() {
     client.end_input();
     let gate = fs::read_to_string(&begun).unwrap();
     assert!(client.ended(Duration::from_secs(1)).success());
-    // Nor does the gate go on.
+    // The gate ends, too.
     let since = Instant::now();
     while Path::new("/proc").join(gate.trim()).exists() {
-        assert!(since.elapsed() < Duration::from_secs(10), "the gate goes on");
+        assert!(since.elapsed() < Duration::from_secs(10), "the gate still runs");
         std::thread::sleep(Duration::from_millis(5));
     }
 }
 
-/// Only a person trusts hooks: no tool tells an agent the command for it.
+/// Only a person trusts hooks: no tool's answer contains the command for it.
 #[test]
 fn a_refusal_names_no_command_that_trusts() {
     let gated = "version: 1\nhooks:\n  stop: [{name: gate, command: 'exit 2'}]\n";
@@ -243,7 +243,7 @@ fn a_refusal_names_no_command_that_trusts() {
     let told = refused.to_string();
     assert!(told.contains("only a person"), "{told}");
     assert!(!told.contains("hooks trust") && !told.contains("--trust"), "{told}");
-    // A record of trust that can't be read.
+    // A trust record that can't be parsed.
     let state = project.json(&["status"])["state"].clone();
     fs::write(Path::new(state.as_str().unwrap()).join("trust.json"), "{").unwrap();
     let mut client = Client::ready(&project);
@@ -251,7 +251,7 @@ fn a_refusal_names_no_command_that_trusts() {
     assert!(!refused.contains("hooks trust") && !refused.contains("--trust"), "{refused}");
 }
 
-/// An iteration loop that an agent leads runs the scripts that it began with.
+/// An iteration loop that an agent leads runs the scripts that existed at its start.
 #[test]
 fn an_iteration_loop_runs_the_scripts_that_it_began_with() {
     let config = "version: 1\nhooks:\n  stop: [{name: gate, command: sh gate.sh}]\n";

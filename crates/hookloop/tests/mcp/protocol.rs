@@ -1,4 +1,4 @@
-//! Versions, and what real agents send that no specification asks for.
+//! Protocol versions, and messages of real agents that the specification does not require.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -53,7 +53,7 @@ fn probes_before_the_greeting_are_answered_and_change_nothing() {
     client.line(&json!({ "jsonrpc": "2.0", "id": 7, "result": {} }));
     client.is_alive();
     assert_eq!(client.request("tools/list", json!({}))["error"]["code"], -32600);
-    // A greeting that can't be read is none.
+    // An initialize request that can't be parsed does not count.
     assert_eq!(client.request("initialize", json!({}))["error"]["code"], -32602);
     assert_eq!(client.initialize(VERSIONS[1])["serverInfo"]["name"], "hookloop");
     assert_eq!(client.request("server/discover", json!({}))["error"]["code"], -32601);
@@ -66,7 +66,7 @@ fn what_is_not_for_us_is_passed_over() {
     let mut client = Client::ready(&project);
     let id = client.ask("ping", json!({}));
     assert_eq!(client.receive()["id"], id);
-    // Late, for what never was, without a subject, and unheard of.
+    // Cancellations: too late, of an unknown request, without an id, and without parameters.
     for params in [json!({ "requestId": id }), json!({ "requestId": "x" }), json!({}), json!(null)]
     {
         client.notify("notifications/cancelled", params);
@@ -85,7 +85,7 @@ fn what_is_not_for_us_is_passed_over() {
 #[test]
 fn the_end_of_input_is_the_end() {
     let project = project_with(PLAIN);
-    // Before anything, and after what was asked is answered.
+    // The input ends before any request, and after all requests are answered.
     let mut client = Client::start(&project);
     client.end_input();
     assert!(client.ended(PATIENCE).success());
@@ -100,7 +100,7 @@ fn the_end_of_input_is_the_end() {
     assert!(client.ended(Duration::from_secs(1)).success());
 }
 
-/// The first call finds reactions that a program which was killed has left, and does them after its answer.
+/// The first call finds reactions of a killed process, and runs them after its answer.
 #[test]
 fn the_end_of_input_ends_what_is_running() {
     let hook = "echo begun >> begun; exec sleep 61";
@@ -123,7 +123,7 @@ fn the_end_of_input_ends_what_is_running() {
     let mut client = Client::ready(&project);
     client.call("task_list", json!({}));
     wait();
-    // Meanwhile it answers, also what needs the project.
+    // Meanwhile the server answers, even requests that need the project.
     client.is_alive();
     client.call("task_list", json!({}));
     client.end_input();
@@ -171,7 +171,7 @@ fn a_server_that_is_asked_to_end_does_and_another_takes_its_place() {
     let project = project_with(PLAIN);
     let mut first = Server::start(&project);
     let second = Server::start(&project);
-    // Two on one project, with one token.
+    // Two servers of one project have the same token.
     assert_eq!(first.token, second.token);
     for server in [&first, &second] {
         assert!(server.request("tools/list", json!({}))["result"]["tools"].is_array());
@@ -193,6 +193,6 @@ fn only_loopback_is_served() {
             project.json_command(&["serve", "--port", "0", "--bind", address]).output().unwrap();
         assert_eq!(output.status.code(), Some(2));
         let said = String::from_utf8(output.stderr).unwrap();
-        assert!(said.contains("other machines"), "{said}");
+        assert!(said.contains("the token would cross the network"), "{said}");
     }
 }

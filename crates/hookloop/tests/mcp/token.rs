@@ -1,4 +1,4 @@
-//! The file with the token: made once, for one user, and nobody else's to read.
+//! The token file: it is created once, for one user, and no other user can read it.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -10,7 +10,7 @@ use crate::mcp::PLAIN;
 use crate::mcp::http::Server;
 use crate::support::project_with;
 
-/// A project whose token was made, and its file.
+/// Returns a project that has a token, and the token's file.
 fn with_token() -> (TestProject, PathBuf) {
     let project = project_with(PLAIN);
     let server = Server::start(&project);
@@ -53,7 +53,7 @@ fn one_that_others_can_read_or_write_is_refused() {
 #[test]
 fn one_that_is_no_file_of_ours_is_refused() {
     let (project, path) = with_token();
-    // Only root can give a file away, and only root is another user to that.
+    // Only root can change the owner of a file.
     if rustix::process::geteuid().is_root() {
         std::os::unix::fs::chown(&path, Some(12345), None).unwrap();
         refused(&project, "not a file of yours");
@@ -62,7 +62,7 @@ fn one_that_is_no_file_of_ours_is_refused() {
         fs::remove_file(&path).unwrap();
         fs::write(&path, text).unwrap();
         fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
-        refused(&project, "holds no token");
+        refused(&project, "contains no token");
     }
     fs::remove_file(&path).unwrap();
     let elsewhere = project.root().join("mine");

@@ -1,4 +1,4 @@
-//! What is listed, and what calls come to that the desk never sees.
+//! The list of tools, and calls that are refused before a tool runs.
 
 pub(crate) use hookloop_agents::tools::TOOLS;
 use serde_json::{Value, json};
@@ -9,16 +9,17 @@ use crate::mcp::client::{Called, Client, VERSIONS};
 use crate::mcp::http::Server;
 use crate::support::{empty_project, project_with};
 
-/// What `tools/list` may cost an agent.
+/// The maximum size of `tools/list`, in tokens.
 const TOKENS_MAX: usize = 2_500;
-/// Of what `tools/list` answers. Agents read it as instructions: who changes a word of it, changes this.
-const DIGEST: &str = "6be41e5a47a60602513e6b754b88b97087e640fa21a049ed24e3fd2ba290ca99";
+/// The digest of the answer to `tools/list`. Agents read that text as instructions, so a change of
+/// it has to change this constant.
+const DIGEST: &str = "077bdc19af159103f68328f39d9d859c1b89e76797d53815fab77b45dba1cdf3";
 
 fn listed(client: &mut Client) -> Value {
     client.request("tools/list", json!({}))["result"].clone()
 }
 
-/// Arguments that fit the schema of a tool.
+/// Returns arguments that match the schema of a tool.
 pub(crate) fn fitting(tool: &Value) -> Value {
     let properties = tool["inputSchema"]["properties"].as_object().unwrap();
     let value = |(name, schema): (&String, &Value)| {
@@ -68,7 +69,7 @@ fn the_list_is_the_same_by_any_way() {
     }
     let server = Server::start(&project);
     assert_eq!(server.request("tools/list", json!({}))["result"], expected);
-    // Nothing of a repository gets into it.
+    // The list contains nothing of a repository.
     let elsewhere = empty_project();
     assert_eq!(listed(&mut Client::ready(&elsewhere)), expected);
 }
@@ -87,7 +88,7 @@ fn every_tool_can_be_called_and_answers_in_both_forms() {
     }
 }
 
-/// A result that is an error, never an error of the protocol.
+/// Wrong arguments give a result that is an error, never an error of the protocol.
 #[test]
 fn arguments_that_do_not_fit_are_told_to_the_agent() {
     let project = project_with(PLAIN);
@@ -128,7 +129,7 @@ fn shell_text_does_not_come_in_by_the_back_door() {
     assert!(error["next"].as_str().unwrap().contains("`validation:` in hookloop.yaml"), "{error}");
 }
 
-/// There is no argument by which any tool could be given these.
+/// No tool has an argument for any of these.
 #[test]
 fn no_tool_takes_what_is_for_people_to_say() {
     let project = project_with(PLAIN);
@@ -192,7 +193,7 @@ fn without_a_project_tools_say_what_to_do() {
     assert_eq!(error["code"], "no_project");
     assert_eq!(error["next"], "ask your user to run: hookloop init");
     assert_eq!(client.request("resources/list", json!({}))["result"]["resources"], json!([]));
-    // It is there as soon as it is there.
+    // The server finds the project as soon as it exists.
     project.init();
     let called = client.call("task_list", json!({}));
     assert_ne!(called.value["error"]["code"], "no_project");

@@ -1,4 +1,4 @@
-//! `hookloop hook`, given what real agents gave their hooks.
+//! `hookloop hook`, with recorded inputs of real agents.
 
 use std::process::Stdio;
 
@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 
 use crate::cli::{ProgramOutput, Project, fields};
 
-/// What agents said, word for word but for ids and paths: Codex 0.166.0, Claude Code 2.1.325, Gemini 0.61.0.
+/// Inputs recorded from Codex 0.166.0, Claude Code 2.1.325 and Gemini 0.61.0, unchanged except for
+/// ids and paths.
 const PAYLOADS: &str = include_str!("payloads.jsonl");
 
 fn payloads(project: &Project) -> Vec<Value> {
@@ -50,7 +51,7 @@ fn where_there_is_no_project_it_is_silent() {
     assert!(!project.home().join(".local").exists());
 }
 
-/// `hookloop run` holds the gates itself: not even the configuration is looked at.
+/// `hookloop run` runs the gates itself, so the hook does not even read the configuration.
 #[test]
 fn under_a_session_of_hookloops_own_it_is_silent() {
     let project = Project::with_config("not: [yaml");
@@ -68,7 +69,7 @@ fn under_a_session_of_hookloops_own_it_is_silent() {
     assert!(!project.home().join(".local").exists());
 }
 
-/// The project is the agent's, wherever the hook is started.
+/// The project is that of the agent's directory, wherever the hook is started.
 #[test]
 fn the_project_is_where_the_agent_works() {
     let (here, there) = (Project::bare(), Project::with_config("hooks: 1\n"));
@@ -76,7 +77,7 @@ fn the_project_is_where_the_agent_works() {
     assert!(run.stdout.contains("did NOT run"), "{run:?}");
 }
 
-/// A hookloop that does not work lets the agent stop, and says so where its user sees it.
+/// If hookloop fails, the agent may stop, and the error is reported to the user.
 #[test]
 fn a_failure_of_ours_is_loud_and_holds_nobody() {
     let project = Project::with_config("hooks: 1\n");
@@ -87,15 +88,16 @@ fn a_failure_of_ours_is_loud_and_holds_nobody() {
         assert_eq!(answer.as_object().unwrap().len(), 1, "{answer}");
         let said = answer["systemMessage"].as_str().unwrap();
         assert!(said.starts_with("hookloop: the stop gates did NOT run: "), "{said}");
-        assert!(said.contains("hookloop.yaml") && said.contains("try: $EDITOR"), "{said}");
+        assert!(said.contains("hookloop.yaml") && said.contains("(edit "), "{said}");
     }
     let run = hook(&project, "SessionStart", &of(&project, "claude", "SessionStart"));
-    assert!(run.code == 0 && run.stdout.contains("was not told what is pending"), "{run:?}");
+    assert!(run.code == 0 && run.stdout.contains("did not get its pending context"), "{run:?}");
     let run = hook(&project, "SessionEnd", &of(&project, "codex", "SessionEnd"));
     assert!(run.code == 1 && run.stdout.is_empty() && !run.stderr.is_empty(), "{run:?}");
 }
 
-/// 2 has an agent go on, and Gemini takes everything above 1 for that: neither is ever the answer to a mistake.
+/// Exit code 2 makes an agent continue, and Gemini treats every code above 1 the same way. So an
+/// error never exits with these codes.
 #[test]
 fn no_mistake_is_taken_for_a_refusal() {
     let project = Project::new();
@@ -109,7 +111,7 @@ fn no_mistake_is_taken_for_a_refusal() {
         assert!(run.code == 1 && run.stdout.is_empty(), "{args:?}: {run:?}");
     }
     let run = project.run_with_input(&["hook", "Stop", "--agent", "clod"], "{}");
-    assert!(run.code == 0 && run.stdout.contains("`clod` is no agent"), "{run:?}");
+    assert!(run.code == 0 && run.stdout.contains("`clod` is not an agent"), "{run:?}");
     let long = json!({ "last_assistant_message": "x".repeat(9 * 1024 * 1024) }).to_string();
     let mut child = project
         .hookloop(&["hook", "Stop"])
@@ -117,7 +119,7 @@ fn no_mistake_is_taken_for_a_refusal() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // It does not read to the end.
+    // hookloop does not read the input to its end.
     let _ = std::io::Write::write_all(&mut child.stdin.take().unwrap(), long.as_bytes());
     let run: ProgramOutput = child.wait_with_output().unwrap().into();
     assert!(run.code == 1 && run.stderr.contains("more than 8388608 bytes"), "{run:?}");
@@ -127,7 +129,7 @@ fn no_mistake_is_taken_for_a_refusal() {
 fn on_a_terminal_it_says_what_it_is_for() {
     let project = Project::new();
     let run = project.shell("script -qec 'hookloop hook Stop' /dev/null");
-    assert!(run.code == 2 && run.stdout.contains("an agent's hook runs this"), "{run:?}");
+    assert!(run.code == 2 && run.stdout.contains("an agent's native hook runs this"), "{run:?}");
 }
 
 const GATED: &str = "hooks:
@@ -135,7 +137,7 @@ const GATED: &str = "hooks:
   stop: [{name: done, command: 'test -e done || { echo it is not done >&2; exit 2; }'}]
 ";
 
-/// The stop gate, as each agent hears of it: blocked, then passed.
+/// Checks the stop gate in the dialect of each agent: blocked, then passed.
 #[test]
 fn a_gate_speaks_each_dialect() {
     for (agent, event, decision) in
@@ -164,7 +166,7 @@ fn a_gate_speaks_each_dialect() {
     }
 }
 
-/// Gates that nobody agreed to do not run, and that is said.
+/// Checks that untrusted gates do not run, and that this is reported.
 #[test]
 fn what_nobody_trusts_does_not_run() {
     let project = Project::with_config(GATED);
@@ -175,7 +177,7 @@ fn what_nobody_trusts_does_not_run() {
     assert!(answer["systemMessage"].as_str().unwrap().contains("hookloop hooks trust"), "{answer}");
 }
 
-/// The agent may stop, and its user hears that the gates are not those that they agreed to.
+/// Checks that the agent may stop, and that a message to the user reports the missing gates.
 #[test]
 fn weakened_gates_are_told_to_the_user_of_an_external_session() {
     let project = Project::with_config(GATED);
@@ -184,7 +186,7 @@ fn weakened_gates_are_told_to_the_user_of_an_external_session() {
     for weaker in ["", rest] {
         project.configure(weaker);
         if weaker.is_empty() {
-            // Nothing of the project runs in a session any more.
+            // No hook of the project runs in a session any more.
             assert!(!project.ok(&["hooks", "list"]).contains("stop"));
         }
         for (agent, event) in [("claude", "Stop"), ("codex", "Stop"), ("gemini", "AfterAgent")] {
@@ -200,7 +202,7 @@ fn weakened_gates_are_told_to_the_user_of_an_external_session() {
     assert!(project.events_of("session_started").is_empty());
 }
 
-/// Each visit is a process of its own, so the files of the turn's beginning are kept between them.
+/// Each hook call is a separate process, so the file snapshot from the start of the turn is stored.
 #[test]
 fn the_files_that_an_external_agent_changed_are_named() {
     let project = Project::with_config(GATED);
@@ -230,7 +232,7 @@ fn the_files_that_an_external_agent_changed_are_named() {
     assert!(shown.contains("changed 3 files: before, more, work"), "{shown}");
 }
 
-/// The agent may have worked before hookloop saw the files.
+/// The agent may have worked before the first snapshot.
 #[test]
 fn a_session_that_begins_with_a_stop_does_not_say_that_no_file_changed() {
     let project = Project::with_config(GATED);

@@ -1,4 +1,5 @@
-//! The scripts of an external session stay those that it began with, and no reply tells the agent how to trust others.
+//! An external session keeps the scripts that it started with, and no reply tells the agent how to
+//! trust others.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -14,10 +15,10 @@ const CONFIG: &str = "hooks:
 ";
 const RED: &str = "#!/bin/sh\necho the old gate >&2\nexit 2\n";
 const GREEN: &str = "#!/bin/sh\nexit 0\n";
-/// Each agent with its name for the end of a turn, and its word for a refusal.
+/// Each agent with its name for the end of a turn, and its value for a refusal.
 const AGENTS: [(&str, &str, &str); 3] =
     [("claude", "Stop", "block"), ("codex", "Stop", "block"), ("gemini", "AfterAgent", "deny")];
-/// Commands that only a person may type.
+/// Commands that only a person may run.
 const OF_PEOPLE: [&str; 4] = ["hooks trust", "agents trust", "--trust", "--with-changed-hooks"];
 
 fn project() -> Project {
@@ -32,7 +33,7 @@ fn write(project: &Project, script: &str) {
     fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
 }
 
-/// What the agent is answered.
+/// Returns the reply to the agent.
 fn reply(project: &Project, agent: &str, event: &str) -> Value {
     let run = hook(project, event, &of(project, agent, event));
     assert!(run.code == 0 && run.stderr.is_empty(), "{agent} {event}: {run:?}");
@@ -57,10 +58,10 @@ fn an_external_session_runs_the_scripts_that_it_began_with() {
             assert_eq!(answer["decision"], refusal, "{agent} {trusts}: {answer}");
             assert!(answer["reason"].as_str().unwrap().contains("the old gate"), "{answer}");
         }
-        assert_eq!(project.events_of("trust_drift").len(), 1, "{agent}: it is noted once");
-        let drift = project.event("trust_drift");
-        assert!(drift["data"]["what"][0].as_str().unwrap().ends_with("gate.sh"), "{drift}");
-        // The next session is one with the scripts of now.
+        assert_eq!(project.events_of("trust_drift_detected").len(), 1, "{agent}: recorded once");
+        let drift = project.event("trust_drift_detected");
+        assert!(drift["data"]["changed"][0].as_str().unwrap().ends_with("gate.sh"), "{drift}");
+        // The next session uses the current scripts.
         reply(&project, agent, "SessionEnd");
         assert_eq!(
             reply(&project, agent, stop),
@@ -69,10 +70,10 @@ fn an_external_session_runs_the_scripts_that_it_began_with() {
     }
 }
 
-/// Something that happens to a project.
+/// A change of a project.
 type ProjectChange = fn(&Project);
 
-/// What may be different by the time an agent asks.
+/// Returns changes that may happen before an agent's hook runs.
 fn changes() -> Vec<(&'static str, ProjectChange)> {
     fn config(project: &Project, yaml: &str) {
         project.configure(yaml);
@@ -98,13 +99,13 @@ fn changes() -> Vec<(&'static str, ProjectChange)> {
         }),
         ("no copies", |project| {
             write(project, GREEN);
-            // It may not be there yet.
+            // The directory may not exist yet.
             let _ = fs::remove_dir_all(project.state().join("trusted"));
         }),
     ]
 }
 
-/// The part of a reply that the user sees and the model does not.
+/// The field of a reply that the user sees and the model does not.
 const FOR_THE_USER: &str = "systemMessage";
 
 #[test]
@@ -135,7 +136,7 @@ fn no_reply_tells_an_agent_how_to_trust() {
     assert!(told > 100, "{told} replies");
 }
 
-/// The user is told, where the user looks.
+/// Checks that the field for the user names the command that trusts.
 #[test]
 fn the_user_is_told_how_to_trust() {
     for (agent, stop, _) in AGENTS {

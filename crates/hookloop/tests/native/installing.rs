@@ -1,4 +1,4 @@
-//! `hookloop install` and `hookloop uninstall` in the files of agents.
+//! `hookloop install` and `hookloop uninstall` in the settings files of agents.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,12 +15,12 @@ const AGENTS: [(&str, &str); 3] = [
     ("gemini", ".gemini/settings.json"),
 ];
 
-/// Somebody's settings, with hooks for the same events.
+/// Settings of a user, with hooks for the same events.
 const THEIRS: &str = "{\r\n\t// mine\r\n\t\"model\": \"x\", // a note\r\n\t\"hooks\": {\r\n\t\t\"Stop\": [\r\n\
     \t\t\t{ \"hooks\": [{ \"type\": \"command\", \"command\": \"make check\" }] },\r\n\t\t],\r\n\t\t\"AfterAgent\": []\r\n\
     \t}\r\n}";
 
-/// Everything below a directory: files with their bytes, directories without.
+/// Returns everything below a directory: files with their bytes, directories without.
 fn tree(root: &Path) -> BTreeMap<PathBuf, Option<Vec<u8>>> {
     let mut found = BTreeMap::new();
     let mut waiting = vec![root.to_owned()];
@@ -38,7 +38,7 @@ fn tree(root: &Path) -> BTreeMap<PathBuf, Option<Vec<u8>>> {
     found
 }
 
-/// A project in which `file` holds `text`.
+/// Returns a project in which `file` contains `text`.
 fn project_with(file: &str, text: &str) -> Project {
     let project = Project::new();
     fs::create_dir_all(project.root().join(file).parent().unwrap()).unwrap();
@@ -68,7 +68,7 @@ fn what_is_not_there_is_made_and_goes_again() {
         project.ok(&["uninstall", agent, "--yes"]);
         assert_eq!(tree(&project.root()), before);
         let again = project.ok(&["uninstall", agent, "--yes"]);
-        assert!(again.starts_with("Nothing of hookloop is installed"), "{again}");
+        assert!(again.starts_with("hookloop is not installed"), "{again}");
     }
 }
 
@@ -117,16 +117,16 @@ fn nobody_is_asked_in_a_pipe() {
     let run = project.run(&["install", "claude", "--project"]);
     assert_eq!(run.code, 3, "{run:?}");
     assert!(run.stdout.contains("+      { \"hooks\": [{ \"type\": \"command\""), "{run:?}");
-    assert!(run.stderr.contains("try: hookloop install claude --project --yes"), "{run:?}");
+    assert!(run.stderr.contains("run `hookloop install claude --project --yes"), "{run:?}");
     assert_eq!(tree(&project.root()), before);
     let seen = project.shell("echo n | script -qec 'hookloop install claude' /dev/null");
-    assert!(seen.stdout.contains("Write this? [y/N]") && seen.code == 1, "{seen:?}");
+    assert!(seen.stdout.contains("Write these changes? [y/N]") && seen.code == 1, "{seen:?}");
     assert_eq!(tree(&project.root()), before);
     let seen = project.shell("echo y | script -qec 'hookloop install claude' /dev/null");
     assert!(seen.code == 0 && project.root().join(".claude/settings.json").exists(), "{seen:?}");
 }
 
-/// What a repository's file holds can't speak to the terminal.
+/// Checks that control characters in a repository's file do not reach the terminal.
 #[test]
 fn the_screen() {
     let project = project_with(
@@ -160,7 +160,7 @@ fn what_is_not_json_is_left_alone() {
     let before = tree(&project.root());
     let error = project.fails(2, &["install", "claude", "--yes"]);
     assert!(error.contains("settings.json: line 2, column 8: "), "{error}");
-    assert!(error.contains("try: $EDITOR +2 "), "{error}");
+    assert!(error.contains("hint: edit "), "{error}");
     assert_eq!(tree(&project.root()), before);
 }
 
@@ -179,7 +179,7 @@ fn a_link_is_followed_where_it_may_lead() {
     project.ok(&["uninstall", "claude", "--user", "--yes"]);
     assert!(link.is_symlink());
     assert_eq!(fs::read_to_string(dotfiles.join("claude.json")).unwrap(), "{}");
-    // A repository's leads nowhere else.
+    // A symbolic link in a repository must not lead out of it.
     let project = Project::new();
     fs::write(project.home().join("mine.json"), "{}").unwrap();
     fs::create_dir(project.root().join(".claude")).unwrap();
@@ -208,7 +208,7 @@ fn agents_say_where_their_settings_are() {
     }
 }
 
-/// What starts hookloop is what the shell finds, else where it is.
+/// The entry starts hookloop by name if the shell finds it, else by its path.
 #[test]
 fn the_command_starts_this_program() {
     let project = Project::new();
@@ -224,7 +224,7 @@ fn the_command_starts_this_program() {
     let copy = copy.display();
     assert_eq!(entry["command"], format!("'{copy}' hook AfterAgent --agent gemini || exit 1"));
     assert_eq!(entry["timeout"], 3_600_000);
-    // As an agent that is a process of its own does it.
+    // Runs the entry in a separate process, as an agent does.
     let typed = format!("echo '{{}}' | {}", entry["command"].as_str().unwrap());
     fs::write(project.root().join("agent.sh"), &typed).unwrap();
     let run = project.shell("timeout --foreground 60 bash agent.sh");
@@ -235,10 +235,10 @@ fn the_command_starts_this_program() {
     assert_eq!(list(), expected);
     fs::remove_dir_all(&place).unwrap();
     assert!(list()[0]["state"].as_str().unwrap().starts_with("broken: "), "{}", list());
-    // Gemini would take a shell's 127 for a refusal.
+    // Gemini would treat a shell's exit code 127 as a refusal.
     let run = project.shell(&format!("echo '{{}}' | {}", entry["command"].as_str().unwrap()));
     assert_eq!(run.code, 1, "{run:?}");
-    // Installing again mends it, and leaves nothing of the old.
+    // Installing again repairs the entries and removes the old ones.
     project.ok(&["install", "gemini", "--yes"]);
     assert_eq!(list()[0]["state"], "installed");
     assert_eq!(fs::read_to_string(&path).unwrap().matches("--agent gemini").count(), 4);
@@ -250,7 +250,7 @@ fn the_command_starts_this_program() {
 fn somebodys_skill_of_that_name_stays() {
     let project = project_with(".codex/skills/hookloop/SKILL.md", "mine");
     let printed = project.ok(&["install", "codex", "--yes"]);
-    assert!(printed.contains("SKILL.md: it is not hookloop's"), "{printed}");
+    assert!(printed.contains("SKILL.md: it does not belong to hookloop"), "{printed}");
     project.ok(&["uninstall", "codex", "--yes"]);
     let skill = project.root().join(".codex/skills/hookloop/SKILL.md");
     assert_eq!(fs::read_to_string(skill).unwrap(), "mine");
@@ -261,15 +261,18 @@ fn somebodys_skill_of_that_name_stays() {
 fn what_can_not_be_had_is_said() {
     let project = Project::bare();
     let error = project.fails(2, &["install", "opencode"]);
-    assert!(error.contains("impossible for opencode") && error.contains("hookloop run"), "{error}");
+    assert!(
+        error.contains("opencode is not supported") && error.contains("hookloop run"),
+        "{error}"
+    );
     let error = project.fails(2, &["install", "emacs"]);
-    assert!(error.contains("`emacs` is no agent"), "{error}");
+    assert!(error.contains("hooks can't be installed for `emacs`"), "{error}");
     let error = project.fails(2, &["install", "claude"]);
     assert!(error.contains("hookloop install claude --user"), "{error}");
     let error = project.fails(2, &["install", "claude", "--project", "--yes"]);
     assert!(error.contains("hookloop init"), "{error}");
     assert_eq!(
         project.ok(&["install", "--list"]),
-        "Nothing is installed. Try: hookloop install claude\n"
+        "Nothing is installed. Start with: hookloop install claude\n"
     );
 }

@@ -1,5 +1,5 @@
-//! hookloop inside agents that people start themselves, without the agents: what their hooks say to it, and its entries
-//! in their settings.
+//! hookloop inside agents that users start themselves, without the agents: the inputs of their
+//! hooks, and the entries of hookloop in their settings.
 
 mod asking;
 mod frozen;

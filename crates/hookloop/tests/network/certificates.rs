@@ -1,4 +1,5 @@
-//! Certificates of a private authority: accepted where the user names them, and refused otherwise.
+//! Certificates of a private authority: accepted if the user configures the authority, else
+//! refused.
 
 use super::servers::{Company, agreeable};
 

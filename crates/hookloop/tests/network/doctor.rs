@@ -1,4 +1,4 @@
-//! `hookloop doctor` about the network: each failure with its cause and the next step.
+//! The network findings of `hookloop doctor`: each failure with its cause and the next step.
 
 use std::net::TcpListener;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::servers::{AUTHORITY, Company, FORGE};
 
-/// The finding about one part of the network.
+/// Returns the finding about one part of the network.
 fn finding(company: &Company, about: &str) -> Value {
     let told = company.project.json_command(&["doctor"]).output().unwrap();
     let findings: Vec<Value> = serde_json::from_slice(&told.stdout).unwrap();
@@ -30,7 +30,7 @@ fn the_doctor_tries_the_forge_through_the_proxy() {
     company.project.set_variable("HTTPS_PROXY", &url);
     company.project.set_variable("NO_PROXY", "own.example");
 
-    // The certificate first: it is of an authority that nobody knows.
+    // The certificate is checked first: its authority is unknown.
     let found = finding(&company, "forge");
     check(
         &found,

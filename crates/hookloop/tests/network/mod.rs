@@ -1,4 +1,5 @@
-//! The program behind a company's proxy: a proxy that records, and servers with certificates of a private authority.
+//! hookloop behind a company's proxy: a proxy that records requests, and servers with certificates
+//! of a private authority.
 
 mod certificates;
 mod doctor;

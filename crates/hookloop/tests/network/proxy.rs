@@ -1,4 +1,5 @@
-//! Every request passes the proxy, unless the user excepts its host; a repository has no part in it.
+//! Checks that every request passes the proxy, unless the user excludes its host. A repository
+//! cannot change this.
 
 use std::fs;
 
@@ -13,7 +14,7 @@ const GATE: &str = "  stop:\n    - {name: reviewer, http: 'http://gate.example/j
 const OWN: &str = "notify:\n  - {name: chat, webhook: 'https://chat.example/hooks/x'}\n\
                    telemetry: {endpoint: 'http://collector.example:4318'}\n";
 
-/// A company with a server for each kind of request.
+/// Returns a company with a server for each kind of request.
 fn company() -> Company {
     let mut company = Company::new(GATE);
     company.encrypted("chat.example", agreeable());
@@ -23,7 +24,7 @@ fn company() -> Company {
     company
 }
 
-/// Delivers a task and tries the channel.
+/// Delivers a task and sends a test message to the channel.
 fn work(company: &Company) {
     let project = &company.project;
     project.add("t1", &[]);
@@ -67,7 +68,7 @@ fn every_request_passes_the_proxy_of_the_users_file_and_its_password_is_stored_n
     company
         .project
         .append_user_config(&format!("network: {{proxy: '{url}', ca_file: ../../../ca.pem}}\n"));
-    // An agent that prints what it has.
+    // The agent prints its environment.
     company.project.does("t1", 2, "env");
     work(&company);
     assert_all_passed(&company.proxy);
@@ -82,7 +83,7 @@ fn a_host_of_no_proxy_is_reached_directly() {
     let (url, ca_file) = (company.proxy.url(), company.ca_file());
     company.project.set_variable("ALL_PROXY", &url);
     company.project.set_variable("SSL_CERT_FILE", &ca_file);
-    // Nobody knows the name but the proxy, so a direct request fails.
+    // Only the proxy can resolve the name, so a direct request fails.
     for (exceptions, passes) in [
         ("other.example", true),
         ("chat.example", false),

@@ -1,4 +1,4 @@
-//! Servers that only the proxy knows by their names.
+//! Servers whose names only the proxy can resolve.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -12,7 +12,7 @@ use crate::delivery_project::{DeliveryProject, GREEN};
 pub(crate) const AUTHORITY: &str = "Example Company Root";
 pub(crate) const FORGE: &str = "https://forge.example";
 
-/// A project on a forge that is reached by its name through the proxy alone.
+/// A project on a forge that is reachable only by its name through the proxy.
 pub(crate) struct Company {
     pub(crate) project: DeliveryProject,
     pub(crate) forge: GitHub,
@@ -22,7 +22,7 @@ pub(crate) struct Company {
 }
 
 impl Company {
-    /// Nothing of the network is set up for the program yet.
+    /// Returns a company without any network settings for hookloop.
     pub(crate) fn new(config: &str) -> Company {
         let config = format!(
             "delivery: {{}}\nhooks:\n  before_merge:\n    - {{name: green, command: \"{GREEN}\"}}\n{config}"
@@ -37,7 +37,7 @@ impl Company {
         company
     }
 
-    /// `https://NAME` is this server from now on.
+    /// Makes `https://NAME` lead to this server.
     pub(crate) fn encrypted(&mut self, name: &str, server: SocketAddr) {
         let front = TlsFront::start(&self.authority, name, server);
         self.proxy.host(&format!("{name}:443"), front.address());
@@ -49,13 +49,13 @@ impl Company {
     }
 }
 
-/// A server that answers every request with an empty object.
+/// Starts a server that answers every request with an empty object.
 pub(crate) fn agreeable() -> SocketAddr {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let address = listener.local_addr().unwrap();
     std::thread::spawn(move || {
         for stream in listener.incoming().flatten() {
-            // A client that breaks off needs no answer.
+            // A client that disconnects gets no answer.
             std::thread::spawn(move || drop(answer(stream)));
         }
     });

@@ -1,4 +1,5 @@
-//! A collector on loopback: it reads requests with OpenTelemetry's own types, and answers as it is told.
+//! A collector on loopback: it parses requests with OpenTelemetry's own types, and answers as
+//! configured.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -14,15 +15,15 @@ use opentelemetry_proto::tonic::common::v1::any_value::Value;
 use opentelemetry_proto::tonic::trace::v1::Span;
 use prost::Message;
 
-/// How requests are answered.
+/// The answer to requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mood {
     Well,
-    /// With a status, and how many seconds to wait.
+    /// With a status, and with the seconds to wait.
     Status(u16, Option<u32>),
-    /// Not at all, for as long as anybody waits.
+    /// No answer, until the client gives up.
     Silent,
-    /// Well, but without so many of the spans.
+    /// Success, but with this number of rejected spans.
     Picky(i64),
 }
 
@@ -49,7 +50,7 @@ impl Collector {
             for stream in listener.incoming() {
                 let (mood, heard) = (Arc::clone(&of_thread), Arc::clone(&hears));
                 std::thread::spawn(move || {
-                    // Who breaks off has heard enough.
+                    // A client may close the connection early.
                     let _ = answer(stream.unwrap(), &mood, &heard);
                 });
             }
@@ -65,17 +66,17 @@ impl Collector {
         *self.mood.lock().unwrap() = mood;
     }
 
-    /// Requests that were not taken.
+    /// Returns the number of rejected requests.
     pub(crate) fn refused(&self) -> usize {
         self.heard.lock().unwrap().refused
     }
 
-    /// The first lines of the requests that were taken, with their headers.
+    /// Returns the heads of accepted requests: first line and headers.
     pub(crate) fn heads(&self) -> Vec<String> {
         self.heard.lock().unwrap().heads.clone()
     }
 
-    /// All spans that were taken, in the order in which they came.
+    /// Returns all accepted spans, in the order of their arrival.
     pub(crate) fn spans(&self) -> Vec<Span> {
         let heard = self.heard.lock().unwrap();
         let resources = heard.requests.iter().flat_map(|request| &request.resource_spans);
@@ -83,7 +84,7 @@ impl Collector {
         scopes.flat_map(|scope| scope.spans.clone()).collect()
     }
 
-    /// Who sent them.
+    /// Returns the resource attributes of the sender.
     pub(crate) fn resource(&self) -> BTreeMap<String, String> {
         let heard = self.heard.lock().unwrap();
         let resource = heard.requests[0].resource_spans[0].resource.clone().unwrap();
@@ -105,7 +106,7 @@ fn answer(mut stream: TcpStream, mood: &Mutex<Mood>, heard: &Mutex<Heard>) -> st
         Mood::Status(..) => heard.lock().unwrap().refused += 1,
         Mood::Silent => {
             heard.lock().unwrap().refused += 1;
-            // Until the other side has waited long enough.
+            // The read ends when the client gives up.
             let _ = stream.read(&mut [0]);
             return Ok(());
         }
@@ -128,7 +129,7 @@ fn answer(mut stream: TcpStream, mood: &Mutex<Mood>, heard: &Mutex<Heard>) -> st
     stream.write_all(&body)
 }
 
-/// The head of a request, and its body.
+/// Returns the head and the body of a request.
 fn request(stream: &mut TcpStream) -> std::io::Result<(String, Vec<u8>)> {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
@@ -143,7 +144,7 @@ fn request(stream: &mut TcpStream) -> std::io::Result<(String, Vec<u8>)> {
     Ok((head, body))
 }
 
-/// Attributes as text.
+/// Returns attributes as text.
 pub(crate) fn attributes(list: &[KeyValue]) -> BTreeMap<String, String> {
     let text = |value: &KeyValue| match value.value.clone().unwrap().value.unwrap() {
         Value::StringValue(text) => text,

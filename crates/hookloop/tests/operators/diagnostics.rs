@@ -1,4 +1,5 @@
-//! Diagnostics: failures that a command survives are reported on request, or to the file of the project.
+//! Diagnostics: failures that a command survives are reported on request, or in the file of the
+//! project.
 
 use std::fs;
 use std::path::PathBuf;
@@ -6,11 +7,12 @@ use std::path::PathBuf;
 use crate::cli::{ProgramOutput, Project};
 use crate::operators::{RUN, project, to};
 
-/// The limit of the file, as the documentation has it.
+/// The maximum size of the file, as documented.
 const FILE_BYTES_MAX: usize = 1024 * 1024;
 const HIDDEN: &str = "the record of the log's head is not written";
 
-/// A project whose record of the log's head can't be written, which no command fails for.
+/// Returns a project whose record of the log's head can't be written; no command fails because of
+/// it.
 fn with_hidden_failure() -> Project {
     let project = project();
     let record = project.state().join("hookloop.head");
@@ -47,7 +49,7 @@ fn a_hidden_failure_is_shown_on_request_alone() {
     assert_eq!((off.code, off.stderr.as_str()), (0, ""));
 }
 
-/// The answer has the task's id alone, with diagnostics or without.
+/// Returns the answer, which contains only the task's id, with diagnostics or without.
 fn silent_answer(run: &ProgramOutput) -> String {
     let lines: Vec<&str> = run.stdout.lines().collect();
     assert_eq!(lines.len(), 1, "{run:?}");
@@ -73,7 +75,7 @@ fn a_bad_directive_says_what_to_type() {
     assert_eq!((run.code, run.stdout.as_str()), (2, ""));
     assert!(run.stderr.contains("HOOKLOOP_LOG can't be read: `hookloop=loud`"), "{}", run.stderr);
     assert!(run.stderr.contains("HOOKLOOP_LOG=hookloop=debug,async_nats=info"), "{}", run.stderr);
-    // An agent reads 2 as the refusal of a hook.
+    // An agent takes exit code 2 for the refusal of a hook.
     let mut hook = project.hookloop(&["hook", "stop"]);
     let hook = hook.env("HOOKLOOP_LOG", "hookloop=loud").output().unwrap();
     assert_eq!(hook.status.code(), Some(1));
@@ -113,7 +115,7 @@ fn a_session_leaves_its_warnings_in_a_file_of_limited_size() {
     assert!(written.lines().all(|line| line.contains(" WARN ")), "{written}");
     let told = project.run(&["doctor"]).stdout;
     assert!(told.contains(&format!("warnings are in {}", path.display())), "{told}");
-    // Standard error takes the place of the file.
+    // With -v, diagnostics go to standard error instead of the file.
     fs::remove_file(&path).unwrap();
     let run = project.run(&[&RUN[..], &["-v"]].concat());
     assert!(run.stderr.contains(HIDDEN) && !path.exists(), "{run:?}");
@@ -150,7 +152,7 @@ fn agents_and_hooks_do_not_inherit_the_variable() {
 #[test]
 fn quiet_leaves_errors_alone() {
     let project = project();
-    // Nobody listens there.
+    // No server listens at this address.
     let gone = "http://127.0.0.1:9";
     let told: ProgramOutput = to(&project, gone, &RUN).output().unwrap().into();
     assert!(told.code == 0 && told.stderr.starts_with("warning: "), "{told:?}");

@@ -1,4 +1,5 @@
-//! Collectors that are slow, gone or in trouble: the loop does not notice, and what can be sent is.
+//! Collectors that are slow, unreachable or failing: the loop is not delayed, and spans can be sent
+//! later.
 
 use std::time::{Duration, Instant};
 
@@ -9,11 +10,13 @@ use crate::cli::{DEADLINE, Project};
 use crate::operators::collector::{Collector, Mood};
 use crate::operators::{RUN, TURNS, project, to};
 
-/// What the program waits for at its end, and what a busy machine may need beside.
+/// The time that the program waits for a collector at its end, and the tolerance for a busy
+/// machine.
 const AT_THE_END: Duration = Duration::from_secs(3);
 const BESIDE: Duration = Duration::from_secs(2);
 
-/// How long the loop took by its own record, and the program as a whole; long enough for spans to be sent meanwhile.
+/// Returns the duration of the loop by its own log, the duration of the program, and its standard
+/// error. Turns last long enough for spans to be sent meanwhile.
 fn times(project: &Project, endpoint: &str) -> (Duration, Duration, String) {
     project.write("turns.json", &TURNS.replace("{\"say\"", "{\"sleep_ms\": 1400, \"say\""));
     let began = Instant::now();
@@ -46,7 +49,7 @@ fn no_collector_holds_up_the_loop_and_what_was_not_sent_can_be_later() {
     let silent = Collector::start(Mood::Silent);
     let erring = Collector::start(Mood::Status(503, None));
     let refusing = Collector::start(Mood::Status(400, None));
-    // Nobody listens there.
+    // No server listens at this address.
     let gone = "http://127.0.0.1:9".to_owned();
     for (what, endpoint, word) in [
         ("silent", silent.url(), ""),
@@ -62,7 +65,7 @@ fn no_collector_holds_up_the_loop_and_what_was_not_sent_can_be_later() {
         let message = told["warning"]["message"].as_str().unwrap();
         assert!(message.contains(word), "{what}: {message}");
         assert_eq!(told["warning"]["hint"], "hookloop sessions trace SESSION");
-        // The log still has it.
+        // The log still has the spans.
         let later = Collector::start(Mood::Well);
         let id = session_id(&project);
         let sent = to(&project, &later.url(), &["sessions", "trace", &id]).output().unwrap();
@@ -84,7 +87,7 @@ fn a_collector_that_comes_back_gets_everything() {
         .unwrap();
     eventually("a refusal", DEADLINE, || (collector.refused() > 0).then_some(()));
     collector.turn(Mood::Well);
-    // Sent again while the turn goes on.
+    // The spans are sent again during the same turn.
     eventually("spans", DEADLINE, || (!collector.spans().is_empty()).then_some(()));
     project.write("go", "");
     let ended = child.wait_with_output().unwrap();
@@ -102,7 +105,7 @@ fn spans_that_the_collector_does_not_want_are_counted() {
     let id = session_id(&project);
     let sent = to(&project, &collector.url(), &["sessions", "trace", &id, "--json"]).output();
     let told: Value = serde_json::from_slice(&sent.unwrap().stdout).unwrap();
-    assert_eq!((told["sent"].as_u64(), told["lost"].as_u64()), (Some(11), Some(2)));
+    assert_eq!((told["sent"].as_u64(), told["dropped"].as_u64()), (Some(11), Some(2)));
 }
 
 #[test]

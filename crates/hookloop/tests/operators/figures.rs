@@ -1,4 +1,4 @@
-//! Figures for Prometheus, of `serve` and of workers.
+//! Metrics for Prometheus, of `serve` and of workers.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -13,7 +13,7 @@ use crate::documents;
 use crate::operators::collector::{Collector, Mood};
 use crate::operators::{RUN, project, to};
 
-/// A program that stays, and is ended with the test.
+/// A long-running program, which is killed at the end of the test.
 struct Staying(Child);
 
 impl Drop for Staying {
@@ -23,14 +23,14 @@ impl Drop for Staying {
     }
 }
 
-/// Starts a program that tells by its first line of JSON where it is asked.
+/// Starts a program whose first line of JSON contains its address and token file.
 fn start(mut command: Command) -> (Staying, String, String) {
     let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
     let mut said = BufReader::new(child.stdout.take().unwrap());
     let staying = Staying(child);
     let mut line = String::new();
     said.read_line(&mut line).unwrap();
-    // What it says later is read, or it would wait.
+    // Later output has to be read, or the program would block.
     std::thread::spawn(move || std::io::copy(&mut said, &mut std::io::sink()));
     let told: Value = serde_json::from_str(&line).unwrap();
     let url = told["url"].as_str().unwrap().to_owned();
@@ -38,7 +38,7 @@ fn start(mut command: Command) -> (Staying, String, String) {
     (staying, url, token.trim().to_owned())
 }
 
-/// The status and the body of an answer.
+/// Returns the status and the body of an answer.
 fn ask(url: &str, head: &str) -> (u16, String) {
     let host = url.strip_prefix("http://").unwrap().split('/').next().unwrap();
     let mut stream = TcpStream::connect(host).unwrap();
@@ -61,7 +61,7 @@ fn scrape(url: &str, token: &str) -> String {
     page
 }
 
-/// The samples of a page that says what Prometheus' text format allows, and its metrics' types.
+/// Returns the samples and the types of a page, which has to be valid in Prometheus' text format.
 fn read(page: &str) -> (BTreeMap<String, f64>, BTreeMap<String, String>) {
     let (mut samples, mut types) = (BTreeMap::new(), BTreeMap::new());
     for line in page.lines() {
@@ -87,7 +87,7 @@ fn read(page: &str) -> (BTreeMap<String, f64>, BTreeMap<String, String>) {
     (samples, types)
 }
 
-/// Prometheus' own word, where it is installed.
+/// Checks a page with Prometheus' own tool, if it is installed.
 fn check_by_promtool(page: &str) {
     if !has_promtool() {
         return;
@@ -104,7 +104,7 @@ fn check_by_promtool(page: &str) {
     assert!(said.status.success() && said.stderr.is_empty(), "{said:?}");
 }
 
-/// Whether Prometheus' tool is on the PATH.
+/// Returns whether Prometheus' tool is on the PATH.
 fn has_promtool() -> bool {
     Command::new("promtool").arg("--version").stdout(Stdio::null()).status().is_ok()
 }
@@ -117,7 +117,7 @@ fn serve(project: &Project) -> (Staying, String, String) {
 fn serve_tells_prometheus_how_a_project_stands() {
     let project = project();
     project.configure(&format!(
-        "{}limits: {{purse: {{cost: 1, per: day}}, turn_cost: 0.5}}\n",
+        "{}limits: {{budget: {{cost: 1, period: day}}, reserve_per_turn: {{cost: 0.5}}}}\n",
         crate::operators::HOOKS
     ));
     project.trust();
@@ -140,15 +140,15 @@ fn serve_tells_prometheus_how_a_project_stands() {
         (format!("hookloop_tasks{{{p},state=\"blocked\"}}"), 1.0),
         (format!("hookloop_sessions_ended_total{{{p},outcome=\"complete\"}}"), 1.0),
         (format!("hookloop_turns_total{{{p},{agent}}}"), 2.0),
-        (format!("hookloop_tokens_total{{{p},{agent},kind=\"input\"}}"), 2100.0),
-        (format!("hookloop_tokens_total{{{p},{agent},kind=\"output\"}}"), 120.0),
+        (format!("hookloop_tokens_total{{{p},{agent},type=\"input\"}}"), 2100.0),
+        (format!("hookloop_tokens_total{{{p},{agent},type=\"output\"}}"), 120.0),
         (format!("hookloop_cached_tokens_total{{{p},{agent}}}"), 1000.0),
         (format!("hookloop_cost_dollars_total{{{p},{agent}}}"), 0.0063),
         (format!("hookloop_hook_runs_total{{{p},hook=\"answer\",status=\"failed\"}}"), 1.0),
         (format!("hookloop_hook_runs_total{{{p},hook=\"answer\",status=\"passed\"}}"), 1.0),
         (format!("hookloop_hook_duration_seconds_count{{{p},hook=\"answer\"}}"), 2.0),
-        (format!("hookloop_problems_open{{{p},kind=\"task_blocked\"}}"), 1.0),
-        (format!("hookloop_purse_left_dollars{{{p},per=\"day\"}}"), 1.0 - 0.0063),
+        (format!("hookloop_problems_open{{{p},type=\"task_blocked\"}}"), 1.0),
+        (format!("hookloop_budget_left_dollars{{{p},period=\"day\"}}"), 1.0 - 0.0063),
         (format!("hookloop_reactions_due{{{p}}}"), 0.0),
     ] {
         assert!((of(&sample) - value).abs() < 1e-9, "{sample}: {}", of(&sample));
@@ -161,7 +161,7 @@ fn serve_tells_prometheus_how_a_project_stands() {
     documented(&types);
 }
 
-/// The document's table is what is told, to the letter.
+/// Checks that the document's table has exactly these metrics.
 fn documented(types: &BTreeMap<String, String>) {
     let text = std::fs::read_to_string(documents::root().join("docs/operators.md")).unwrap();
     let rows = text.lines().filter(|line| line.starts_with("| `hookloop_"));
@@ -187,7 +187,7 @@ fn a_worker_tells_what_it_does() {
     let args = ["worker", "--agent", agent, "--name", "w", "--metrics", "127.0.0.1:0", "--json"];
     let (_working, url, token) = start(to(&project, &collector.url(), &args));
     assert_eq!(ask(&url, "").0, 401);
-    // What the fleet calls it.
+    // The name of the project in the fleet.
     let name = project.state().file_name().unwrap().to_string_lossy().into_owned();
     let p = format!("project=\"{name}\"");
     let ended = format!("hookloop_worker_sessions_ended_total{{{p},outcome=\"complete\"}}");
@@ -200,7 +200,7 @@ fn a_worker_tells_what_it_does() {
         ("hookloop_worker_busy".to_owned(), 0.0),
         ("hookloop_worker_state{state=\"working\"}".to_owned(), 1.0),
         ("hookloop_worker_state{state=\"draining\"}".to_owned(), 0.0),
-        (format!("hookloop_worker_tasks_taken_total{{{p}}}"), 2.0),
+        (format!("hookloop_worker_tasks_claimed_total{{{p}}}"), 2.0),
         (format!("hookloop_worker_claims_expired_total{{{p}}}"), 0.0),
         (format!("hookloop_tasks{{{p},state=\"completed\"}}"), 2.0),
     ] {
@@ -213,7 +213,7 @@ fn a_worker_tells_what_it_does() {
         (samples["hookloop_worker_busy"] == 1.0).then_some(())
     });
     project.write("go", "");
-    // Its sessions are traces of their own, under their tasks.
+    // Each session is a trace of its own, below its task.
     eventually("three traces", DEADLINE, || {
         let (samples, _) = read(&scrape(&url, &token));
         let roots = collector.spans().iter().filter(|span| span.name == "session").count();

@@ -1,4 +1,4 @@
-//! Lines of a log: what is said otherwise, in one place, for machines.
+//! Logs for machines, which replace all other output.
 
 use hookloop_testkit::json_lines;
 use serde_json::Value;
@@ -34,7 +34,7 @@ fn a_session_in_a_pipe_is_told_by_lines() {
         let found = said.iter().filter(|line| line["event"] == event);
         found.map(|line| line["level"].as_str().unwrap()).collect()
     };
-    assert_eq!(level_of("gates_judged"), ["warn", "info"]);
+    assert_eq!(level_of("gates_evaluated"), ["warn", "info"]);
     assert_eq!(level_of("iteration_started"), ["info", "info"]);
     assert_eq!(level_of("session_concluded"), ["info"]);
 }
@@ -49,7 +49,7 @@ fn what_a_worker_says_is_said_once() {
     assert!(ran.status.success() && ran.stdout.is_empty(), "{ran:?}");
     let said = json_lines(&String::from_utf8(ran.stderr).unwrap());
     let events: Vec<&str> = said.iter().map(|line| line["event"].as_str().unwrap()).collect();
-    assert_eq!(events, ["started", "took", "ended"], "{said:?}");
+    assert_eq!(events, ["started", "claimed", "ended"], "{said:?}");
     for line in &said[1..] {
         assert_eq!((&line["task"], &line["level"]), (&Value::from("a"), &Value::from("info")));
         assert!(line["message"].as_str().unwrap().contains('a') && line["session"].is_string());
@@ -71,7 +71,7 @@ fn a_level_keeps_the_rest_out_and_text_is_for_people() {
     assert!(said.iter().any(|line| line.contains("sent back") && line.contains("project=project")));
 }
 
-/// Who reads a log meets no other lines in it, whatever goes wrong.
+/// An error is a log line, too, so that the log contains nothing else.
 #[test]
 fn an_error_is_a_line_too() {
     let project = Project::new();
@@ -79,7 +79,7 @@ fn an_error_is_a_line_too() {
     let said = json_lines(&run.stderr);
     assert_eq!((run.code, run.stdout.as_str(), said.len()), (2, "", 1), "{run:?}");
     assert_eq!(
-        (&said[0]["level"], &said[0]["kind"]),
+        (&said[0]["level"], &said[0]["type"]),
         (&Value::from("error"), &Value::from("usage"))
     );
     assert_eq!(said[0]["hint"], "hookloop worker --agent claude");
@@ -95,7 +95,7 @@ fn two_ways_to_tell_the_same_are_one_too_many() {
     let bad = command.env("HOOKLOOP_LOG_FORMAT", "xml").output().unwrap();
     let said = String::from_utf8(bad.stderr).unwrap();
     assert!(bad.status.code() == Some(2) && said.contains("text, json"), "{said}");
-    // Who asked for JSON by hand has it, whatever the environment says.
+    // The option `--json` takes precedence over the environment.
     let mut command = project.hookloop(&[&RUN[..], &["--json"]].concat());
     let ran = command.env("HOOKLOOP_LOG_FORMAT", "json").output().unwrap();
     assert!(

@@ -1,4 +1,4 @@
-//! What operators see of the program: traces at a collector, figures for Prometheus, lines of a log.
+//! Observability of the program: traces for a collector, metrics for Prometheus, logs.
 
 mod collector;
 mod diagnostics;
@@ -11,15 +11,15 @@ use std::process::Command;
 
 use crate::cli::Project;
 
-/// Two turns: the first says that it is done and is not, the second is.
+/// Two turns: both claim to be complete, the first wrongly.
 pub(crate) const TURNS: &str = r#"[
   {"say": "Done.\n<promise>COMPLETE</promise>", "write": {"answer.txt": "41\n"},
-   "usage": {"inputTokens": 1200, "cachedTokens": 1000, "outputTokens": 80, "costMicros": 4200}},
+   "usage": {"input_tokens": 1200, "cached_tokens": 1000, "output_tokens": 80, "cost_micros": 4200}},
   {"say": "Fixed.\n<promise>COMPLETE</promise>", "write": {"answer.txt": "42\n"},
-   "usage": {"inputTokens": 900, "outputTokens": 40, "costMicros": 2100}}
+   "usage": {"input_tokens": 900, "output_tokens": 40, "cost_micros": 2100}}
 ]"#;
 
-/// Hooks around both, and a gate that wants the right answer.
+/// Hooks around both turns, and a gate that requires the right answer.
 pub(crate) const HOOKS: &str = "hooks:
   session_start: [{name: hello, command: 'echo hello'}]
   pre_iteration: [{name: note, command: 'echo \"$TRACEPARENT\" >> parents', pipe_output: true}]
@@ -27,7 +27,7 @@ pub(crate) const HOOKS: &str = "hooks:
   session_end: [{name: bye, command: 'echo \"$TRACEPARENT\" >> parents'}]
 ";
 
-/// A trusted project with [`HOOKS`] and [`TURNS`].
+/// Returns a trusted project with [`HOOKS`] and [`TURNS`].
 pub(crate) fn project() -> Project {
     let project = Project::with_config(HOOKS);
     project.write("turns.json", TURNS);
@@ -37,7 +37,7 @@ pub(crate) fn project() -> Project {
 
 pub(crate) const RUN: [&str; 4] = ["run", "make it 42", "--agent", "scripted:turns.json"];
 
-/// The program with a collector, as a user has one.
+/// Returns the program with a collector, configured by the environment.
 pub(crate) fn to(project: &Project, endpoint: &str, args: &[&str]) -> Command {
     let mut command = project.hookloop(args);
     command.env("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint);

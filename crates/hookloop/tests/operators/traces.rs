@@ -1,4 +1,4 @@
-//! A session at a collector: one trace, whole, and the same whoever sends it.
+//! A session at a collector: one complete trace, which is the same from every sender.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,7 +19,8 @@ const PARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 struct Trace(BTreeMap<String, Span>);
 
 impl Trace {
-    /// Checks what is true of any: one root, parents that are there, times within theirs.
+    /// Checks that a trace has one root, that all parents exist, and that times are within their
+    /// parents'.
     fn of(spans: Vec<Span>) -> Trace {
         let traces: BTreeSet<&Vec<u8>> = spans.iter().map(|span| &span.trace_id).collect();
         assert_eq!(traces.len(), 1, "{traces:?}");
@@ -50,7 +51,7 @@ impl Trace {
         self.0.values().find(|span| span.name == "session").unwrap()
     }
 
-    /// What is below a span, in the order of its beginning and then of its end.
+    /// Returns the children of a span, sorted by start and then by end.
     fn below(&self, id: &[u8]) -> Vec<&Span> {
         let mut below: Vec<&Span> =
             self.0.values().filter(|span| span.parent_span_id == id).collect();
@@ -58,7 +59,7 @@ impl Trace {
         below
     }
 
-    /// The names of all spans, each level indented.
+    /// Returns the names of all spans, each level indented.
     fn outline(&self) -> Vec<String> {
         let mut lines = vec![self.root().name.clone()];
         for part in self.below(&self.root().span_id) {
@@ -67,7 +68,7 @@ impl Trace {
             lines.push(format!("  {}{number}", part.name));
             let mut steps: Vec<String> =
                 self.below(&part.span_id).iter().map(|step| format!("    {}", step.name)).collect();
-            // Of two that took no time, either may be first.
+            // Two spans of zero duration may be in either order.
             steps.sort();
             lines.extend(steps);
         }
@@ -139,9 +140,9 @@ fn a_session_is_a_trace_with_all_that_was_done_in_it() {
     assert_eq!(turn["gen_ai.usage.cache_read.input_tokens"], "1000");
     assert_eq!((turn["hookloop.turn"].as_str(), turn["hookloop.attempt"].as_str()), ("work", "1"));
     let parts = trace.named("iteration");
-    let verdict = |part: &Span| events(part, "gates_judged")[0]["hookloop.verdict"].clone();
+    let verdict = |part: &Span| events(part, "gates_evaluated")[0]["hookloop.verdict"].clone();
     assert_eq!([verdict(parts[0]), verdict(parts[1])], ["block", "pass"]);
-    let receipts = events(parts[1], "receipt_made");
+    let receipts = events(parts[1], "receipt_recorded");
     assert_eq!(receipts[0]["hookloop.gate"], "answer");
     let gate = attributes(&trace.named("hook answer")[0].attributes);
     assert_eq!(
@@ -149,14 +150,14 @@ fn a_session_is_a_trace_with_all_that_was_done_in_it() {
         ("stop", "failed")
     );
     assert_eq!(collector.resource()["service.name"], "hookloop");
-    // What people and agents say stays here.
+    // Texts of people and agents are not sent.
     let all = format!("{:?}", collector.spans());
     for word in ["make it 42", "Fixed."] {
         assert!(!all.contains(word), "{word}");
     }
 }
 
-/// What a span is called is up to the log, so a second sending says nothing new.
+/// The ids of spans derive from the log, so sending them again adds nothing.
 #[test]
 fn what_is_sent_again_is_the_same() {
     let (project, first) = (project(), Collector::start(Mood::Well));
@@ -180,7 +181,7 @@ fn who_resumes_a_session_shows_what_a_killed_program_did() {
     let mut child =
         to(&project, &collector.url(), &run).stdout(std::process::Stdio::null()).spawn().unwrap();
     eventually("the agent", DEADLINE, || project.root().join("started").exists().then_some(()));
-    // The start and its hook are over.
+    // The spans of the start and of its hook have ended.
     eventually("spans", DEADLINE, || (collector.spans().len() >= 2).then_some(()));
     child.kill().unwrap();
     child.wait().unwrap();
@@ -191,7 +192,7 @@ fn who_resumes_a_session_shows_what_a_killed_program_did() {
     let all = collector.spans();
     let again = &all[before.len()..];
     for span in &before {
-        assert!(again.contains(span), "{span:?} is not what it was");
+        assert!(again.contains(span), "{span:?} has changed");
     }
     let trace = Trace::of(again.to_vec());
     let turns = trace.named(&format!("invoke_agent {agent}"));
@@ -235,7 +236,7 @@ fn who_does_not_record_a_trace_records_nothing_of_its_sessions() {
     assert_eq!(collector.spans(), []);
 }
 
-/// Without a collector nothing is told to anybody, and a hook has the environment that it always had.
+/// Without a collector nothing is sent, and the environment of hooks is unchanged.
 #[test]
 fn nothing_is_sent_or_passed_on_unless_a_collector_is_named() {
     let (project, collector) = (project(), Collector::start(Mood::Well));
@@ -270,7 +271,7 @@ fn the_users_own_file_says_where_to_and_how_much() {
         assert!(all.contains(word), "{word}");
     }
     assert!(!all.contains("a-long-secret"));
-    // A repository has no say in it.
+    // A repository can't configure a collector.
     project.configure(&format!("telemetry: {{endpoint: '{}'}}\n", collector.url()));
     assert!(project.fails(2, &["status"]).contains("telemetry"));
 }
@@ -300,7 +301,7 @@ fn secrets_are_in_no_span() {
     project.trust();
     let collector = Collector::start(Mood::Well);
     let agent = "command:cat > /dev/null; echo hunter2-hunter2; echo '<promise>COMPLETE</promise>'";
-    let run = ["run", "say hunter2-hunter2", "--agent", agent, "--hook-retries", "1"];
+    let run = ["run", "say hunter2-hunter2", "--agent", agent, "--gate-retries", "1"];
     let directory = project.home().join(".config/hookloop");
     std::fs::create_dir_all(&directory).unwrap();
     std::fs::write(directory.join("config.yaml"), "version: 1\ntelemetry: {content: true}\n")
@@ -313,7 +314,7 @@ fn secrets_are_in_no_span() {
     assert!(!all.contains("hunter2"), "{all}");
 }
 
-/// Every attribute and event that is sent is in the document's tables.
+/// Checks that the document's tables list every attribute and event that is sent.
 #[test]
 fn the_document_names_every_attribute() {
     let (project, collector) = (project(), Collector::start(Mood::Well));

@@ -1,4 +1,4 @@
-//! What a policy says, holds; and who is refused something is told where that is written.
+//! Checks that a policy is enforced, and that each refusal names the line of the policy.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use crate::cli::{BINARY, Project};
 use crate::policy::set_mode;
 
 const TURNS: &str = r#"[{"run": "date +%N > work", "say": "<promise>COMPLETE</promise>"}]"#;
-/// Complete, and no gate has proven it.
+/// The exit code of complete work that no gate has proven.
 const UNPROVEN: i32 = 6;
 
 fn names(project: &Project, point: &str, task: &str) -> Vec<String> {
@@ -44,13 +44,13 @@ task_types: {quiet: {hooks: {stop: []}}}
     let gate = listed.as_array().unwrap().iter().find(|hook| hook["name"] == "policy/checked");
     assert_eq!(gate.unwrap()["source"], "operator");
 
-    let run = project.session(&["--hook-retries", "0"]);
-    assert_eq!(run.code, 3, "the gate was not passed: {run:?}");
+    let run = project.session(&["--gate-retries", "0"]);
+    assert_eq!(run.code, 3, "the gate did not pass: {run:?}");
     project.write("checked", "");
     assert_eq!(project.session(&[]).code, 0);
 }
 
-/// A switch that was thrown before there was a policy, or by someone who did without it.
+/// A hook disabled before the policy existed, or by a user who ran hookloop without the policy.
 #[test]
 fn a_switch_in_the_log_does_not_reach_a_required_gate() {
     let project = Project::with_config("");
@@ -65,8 +65,8 @@ fn a_switch_in_the_log_does_not_reach_a_required_gate() {
 fn what_repositories_bring_counts_for_nothing_if_the_policy_says_so() {
     let project = Project::with_config(
         "hooks: {task_completed: [{name: theirs, command: touch ran}, {name: made, actions: [{create_task: {goal: more}}]}]}
-agents: {mine: {kind: command, command: touch ran}}
-loop: {prompt: prompt.md}
+agents: {mine: {type: command, command: touch ran}}
+loop: {prompt_template: prompt.md}
 ",
     );
     project.write("prompt.md", "REPOSITORY'S WORD {{ work }}");
@@ -110,7 +110,7 @@ fn the_operator_agrees_by_digest_where_there_is_no_user() {
     fs::remove_file(project.root().join("ran")).unwrap();
     project.configure("hooks: {task_completed: [{name: theirs, command: touch ran ran2}]}\n");
     assert!(!complete(), "another hook");
-    assert!(!project.state().join("trust.json").exists(), "for this run alone");
+    assert!(!project.state().join("trust.json").exists(), "trust was stored");
 }
 
 #[test]
@@ -119,8 +119,8 @@ fn agents_and_what_they_may_do_are_the_policys() {
     project.write_own(
         "agents:
   claude: {permissions: full}
-  other: {kind: claude, command: [./claude]}
-  free: {kind: claude, allow: ['Bash(*)']}
+  other: {type: claude, command: [./claude]}
+  free: {type: claude, allowed_tools: ['Bash(*)']}
 ",
     );
     let claude = project.write("claude", "#!/bin/sh\n");
@@ -135,8 +135,8 @@ fn agents_and_what_they_may_do_are_the_policys() {
     project.forbidden(&["run", "x", "--agent", "claude", "--permissions", "full"], 4);
     let listed = project.under_json(&["agents", "list"]);
     let claude = listed.as_array().unwrap().iter().find(|agent| agent["name"] == "claude").unwrap();
-    assert_eq!(claude["permissions"], "edit", "whatever the user's own file says");
-    // Nobody can hold it to anything, unless the operator names it.
+    assert_eq!(claude["permissions"], "edit", "the user's file does not count");
+    // hookloop cannot enforce permissions on this agent, so the policy must name it.
     project.write_policy("permissions: edit\n");
     project.forbidden(&["run", "x", "--agent", "command:true"], 2);
     project.write_policy("agents: [scripted]\npermissions: edit\n");
@@ -145,15 +145,15 @@ fn agents_and_what_they_may_do_are_the_policys() {
 
 #[test]
 fn limits_are_within_the_policy_whoever_asks() {
-    let project = Project::with_config("limits: {iterations: 80}\n");
-    project.write_own("limits: {iterations: 90, purse: {cost: 9}}\n");
+    let project = Project::with_config("limits: {max_iterations: 80}\n");
+    project.write_own("limits: {max_iterations: 90, budget: {cost: 9}}\n");
     project.write("turns.json", TURNS);
-    project.write_policy("limits:\n  iterations: 7\n  errors: 50\n  purse: {cost: 3}\n");
+    project.write_policy("limits:\n  max_iterations: 7\n  max_errors: 50\n  budget: {cost: 3}\n");
     let wide = ["--max-iterations", "1000", "--max-errors", "60"];
     assert_eq!(project.session(&wide).code, UNPROVEN);
     let began = project.event("session_started");
-    assert_eq!(began["data"]["limits"]["iterations"], 7);
-    assert_eq!(began["data"]["limits"]["errors"], 50);
+    assert_eq!(began["data"]["limits"]["max_iterations"], 7);
+    assert_eq!(began["data"]["limits"]["max_errors"], 50);
     let usage = project.under_json(&["usage"]);
     assert!(usage.to_string().contains("3000000"), "{usage}");
 }
@@ -171,7 +171,7 @@ fn a_session_that_began_with_more_is_not_resumed() {
         let run = scope.spawn(|| project.under(&["run", "work", "--agent", "command:./wait.sh"]));
         let began = std::time::Instant::now();
         while !project.root().join("begun").exists() {
-            assert!(began.elapsed() < std::time::Duration::from_secs(60), "no turn begins");
+            assert!(began.elapsed() < std::time::Duration::from_secs(60), "no turn started");
             std::thread::sleep(std::time::Duration::from_millis(10));
         }
         assert_eq!(project.under(&["pause"]).code, 0);
@@ -179,7 +179,7 @@ fn a_session_that_began_with_more_is_not_resumed() {
         run.join().unwrap()
     });
     assert_eq!(run.code, 5, "paused: {run:?}");
-    project.write_policy("limits: {iterations: 3}\n");
+    project.write_policy("limits: {max_iterations: 3}\n");
     project.forbidden(&["resume"], 2);
 }
 
@@ -189,11 +189,11 @@ fn work_that_gates_do_not_pass_is_not_accepted_unasked() {
     project.write_own("loop: {at_retry_limit: accept}\n");
     project.write("turns.json", TURNS);
     project.write_policy("accept_at_retry_limit: true\n");
-    let accept = ["--hook-retries", "0", "--at-retry-limit", "accept"];
+    let accept = ["--gate-retries", "0", "--at-retry-limit", "accept"];
     assert_eq!(project.session(&accept).code, UNPROVEN, "control");
     project.write_policy("accept_at_retry_limit: false\n");
     assert_eq!(project.session(&accept).code, 3);
-    assert_eq!(project.session(&["--hook-retries", "0"]).code, 3);
+    assert_eq!(project.session(&["--gate-retries", "0"]).code, 3);
 }
 
 #[test]
@@ -202,7 +202,7 @@ fn a_project_that_is_not_named_is_not_worked_on() {
     project.write_policy("repositories: ['/srv/work/*']\n");
     project.forbidden(&["task", "add", "a"], 2);
     project.forbidden(&["run", "x", "--agent", "command:true"], 2);
-    assert_eq!(project.under(&["log"]).code, 0, "what happened can be read");
+    assert_eq!(project.under(&["log"]).code, 0, "the log stays readable");
     let root = project.root().canonicalize().unwrap();
     project.write_policy(&format!("repositories: ['{}/*']\n", root.parent().unwrap().display()));
     project.under_json(&["task", "add", "a"]);
@@ -239,7 +239,7 @@ fn a_broken_policy_lets_nothing_run_and_what_only_looks_still_works() {
     assert_eq!(missing.unwrap().status.code(), Some(2));
 }
 
-/// Nothing that a user can set keeps the program from looking there.
+/// Checks that no setting of a user keeps hookloop from reading the file of the system.
 #[test]
 fn the_file_of_the_system_is_always_looked_for() {
     let project = Project::with_config("");
@@ -264,7 +264,7 @@ fn what_holds_is_shown_with_its_place() {
     project.write_policy(
         "gates: {stop: [{name: checked, file: checked}]}
 limits:
-  iterations: 7
+  max_iterations: 7
 agents: [claude]
 secrets: {'*': {DEPLOY: {file: /run/secrets/deploy}}}
 ",
@@ -276,7 +276,7 @@ secrets: {'*': {DEPLOY: {file: /run/secrets/deploy}}}
         policy["rules"],
         json!([
             rule("gates.stop", "policy/checked", 2),
-            rule("limits.iterations", "7", 4),
+            rule("limits.max_iterations", "7", 4),
             rule("agents", "claude", 5),
             rule("secrets.DEPLOY", "from file /run/secrets/deploy, for *", 6),
         ])
@@ -288,7 +288,7 @@ secrets: {'*': {DEPLOY: {file: /run/secrets/deploy}}}
     assert!(doctor.contains("4 rules of"), "{doctor}");
 }
 
-/// The log is what machines share; trust and agreements are kept by each of them.
+/// Machines share the log, but each machine stores its own trust records.
 #[test]
 fn an_agreement_in_the_log_counts_where_a_policy_names_its_user() {
     let project = Project::with_config("hooks: {stop: [{name: green, command: 'true'}]}\n");
@@ -302,13 +302,13 @@ fn an_agreement_in_the_log_counts_where_a_policy_names_its_user() {
         }
     };
     elsewhere();
-    assert_eq!(project.session(&[]).code, 3, "another machine does not know it");
+    assert_eq!(project.session(&[]).code, 3, "another machine lacks the trust");
     project.write_policy("trust_from: [somebody]\n");
-    assert_eq!(project.session(&[]).code, 3, "nor does it take anybody's word");
+    assert_eq!(project.session(&[]).code, 3, "trust of another user counts");
     project.write_policy("trust_from: [somebody, tester]\n");
     let run = project.session(&[]);
     assert_ne!(run.code, 3, "{run:?}");
-    // The agreement is to content, and the last one counts.
+    // Trust is for a specific content, and only the last record counts.
     project.configure("");
     let run = project.session(&[]);
     assert_eq!(run.code, 3, "{run:?}");
@@ -316,5 +316,5 @@ fn an_agreement_in_the_log_counts_where_a_policy_names_its_user() {
     project.trust();
     elsewhere();
     project.configure("hooks: {stop: [{name: green, command: 'true'}]}\n");
-    assert_eq!(project.session(&[]).code, 3, "what was agreed to before counts no more");
+    assert_eq!(project.session(&[]).code, 3, "an older trust record still counts");
 }

@@ -1,4 +1,4 @@
-//! An operator's policy above users and projects, and secrets by reference, as the program has them.
+//! A policy of an administrator above users and projects, and secrets by reference.
 
 mod holding;
 mod secrets;
@@ -10,12 +10,12 @@ use std::path::{Path, PathBuf};
 use crate::cli::{ProgramOutput, Project};
 
 impl Project {
-    /// Where this project's policy is.
+    /// Returns the path of this project's policy.
     fn policy_file(&self) -> PathBuf {
         self.home().join("etc/policy.yaml")
     }
 
-    /// Writes the policy, under `version: 1`, where only its owner can write.
+    /// Writes the policy after `version: 1`, writable only by its owner.
     fn write_policy(&self, yaml: &str) {
         let path = self.policy_file();
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -24,19 +24,19 @@ impl Project {
         set_mode(path.parent().unwrap(), 0o755);
     }
 
-    /// Runs a command under the policy.
+    /// Runs a command with the policy.
     fn under(&self, args: &[&str]) -> ProgramOutput {
         self.hookloop(args).env("HOOKLOOP_POLICY", self.policy_file()).output().unwrap().into()
     }
 
-    /// The same, of a command that has to work; answers its JSON.
+    /// Runs a command with the policy, which must succeed; returns its JSON.
     fn under_json(&self, args: &[&str]) -> serde_json::Value {
         let run = self.under(&[args, &["--json"]].concat());
         assert_eq!(run.code, 0, "{args:?}: {run:?}");
         serde_json::from_str(&run.stdout).unwrap()
     }
 
-    /// The same, of one that the policy does not allow; it names the line.
+    /// Runs a command that the policy forbids at `line`; returns the error, which names the line.
     fn forbidden(&self, args: &[&str], line: u64) -> String {
         let run = self.under(args);
         let place = format!("{}:{line}", self.policy_file().display());
@@ -45,7 +45,7 @@ impl Project {
         run.stderr
     }
 
-    /// A session with the turns of `turns.json`.
+    /// Runs a session with the turns of `turns.json`.
     fn session(&self, args: &[&str]) -> ProgramOutput {
         self.under(&[&["run", "work", "--agent", "scripted:turns.json"], args].concat())
     }

@@ -1,4 +1,5 @@
-//! Secrets by reference: who names one has it, and nothing that is kept or said holds any form of it.
+//! Secrets by reference: only a hook or agent that names a secret gets it, and no file or output
+//! contains it in any form.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,24 +10,24 @@ use serde_json::Value;
 use crate::cli::{ProgramOutput, Project};
 use crate::policy::set_mode;
 
-/// By each of the three ways.
+/// The number of secrets of each source.
 const EACH: usize = 50;
 const WAYS: [&str; 3] = ["ENV", "FILE", "COMMAND"];
 
-/// A secret with a number of its own, and with what encodings change.
+/// Returns a unique secret with characters that encodings change.
 fn secret(way: &str, number: usize) -> String {
     let mixed = (number + way.len() * 1_000).wrapping_mul(2_654_435_761) % 0xffff_ffff;
     format!("{way}{number}/\"{mixed:08x}\\+é {:08x}", mixed.rotate_left(13) % 0xffff_ffff)
 }
 
-/// The forms that the scripts below print.
+/// Returns the forms that the scripts below print.
 fn forms(secret: &str) -> [String; 4] {
     let percent = |text: &str| text.bytes().map(|byte| format!("%{byte:02x}")).collect::<String>();
     let json = secret.replace('\\', "\\\\").replace('"', "\\\"");
     [secret.to_owned(), BASE64.encode(secret.as_bytes()), percent(secret), json]
 }
 
-/// Prints all secrets of one way in all forms, to both streams.
+/// Returns a script that prints all secrets of one source in all forms, to both streams.
 fn printing(way: &str) -> String {
     format!(
         r#"number=0
@@ -47,7 +48,7 @@ fn names(way: &str) -> String {
     (0..EACH).map(|number| format!("S_{way}_{number}")).collect::<Vec<_>>().join(", ")
 }
 
-/// Where secrets are that are read from files.
+/// Returns the file of a secret that is read from a file.
 fn place(project: &Project, way: &str, number: usize) -> PathBuf {
     project.home().join(format!("kept/{way}-{number}"))
 }
@@ -81,7 +82,7 @@ fn with_secrets() -> Project {
         }
         let names = names(way);
         agents += &format!(
-            "  leaky-{way}: {{kind: command, command: [./{way}-agent.sh], env: [{names}]}}\n"
+            "  leaky-{way}: {{type: command, command: [./{way}-agent.sh], env: [{names}]}}\n"
         );
     }
     project.write_own(&format!("secrets:\n  '*':\n{lines}agents:\n{agents}"));
@@ -115,10 +116,10 @@ fn no_form_of_a_secret_is_kept_or_said() {
     let id = project.add("a", &[]);
     let mut said = Vec::new();
     for args in [
-        &["run", "work", "--agent", "leaky-ENV", "--hook-retries", "1", "--name", "it"][..],
-        &["run", "work", "--agent", "leaky-FILE", "--hook-retries", "0"],
-        &["run", "work", "--agent", "leaky-COMMAND", "--hook-retries", "0"],
-        &["run", "more", "--agent", "leaky-COMMAND", "--hook-retries", "0", "--json"],
+        &["run", "work", "--agent", "leaky-ENV", "--gate-retries", "1", "--name", "it"][..],
+        &["run", "work", "--agent", "leaky-FILE", "--gate-retries", "0"],
+        &["run", "work", "--agent", "leaky-COMMAND", "--gate-retries", "0"],
+        &["run", "more", "--agent", "leaky-COMMAND", "--gate-retries", "0", "--json"],
         &["task", "complete", &id],
         &["hooks", "run", "leak-COMMAND"],
         &["hooks", "run", "leak-ENV", "--json"],
@@ -136,7 +137,7 @@ fn no_form_of_a_secret_is_kept_or_said() {
         let run = run(&project, args);
         said.push((format!("{args:?}"), [run.stdout, run.stderr].concat().into_bytes()));
     }
-    // They did print: what is in their place is there, for each of them.
+    // The scripts did print: the marker of each secret is in the stored output.
     let kept = files_below(&project.home().join(".local/state"));
     let artifacts: String = kept
         .iter()
@@ -151,7 +152,7 @@ fn no_form_of_a_secret_is_kept_or_said() {
         }
     }
     said.extend(kept.iter().map(|file| (file.display().to_string(), fs::read(file).unwrap())));
-    // What reached the agent as a prompt.
+    // The prompts that reached the agent.
     let prompts = files_below(&project.root()).into_iter();
     let prompts: Vec<PathBuf> =
         prompts.filter(|file| file.to_string_lossy().contains("/prompt-")).collect();
@@ -178,7 +179,7 @@ fn who_does_not_name_a_secret_does_not_have_it() {
     project.ok(&["task", "complete", &id]);
     let seen = fs::read_to_string(project.root().join("seen")).unwrap();
     assert!(!seen.contains("DEPLOY"), "{seen}");
-    assert!(!project.state().join("fetched").exists(), "nobody asked for it");
+    assert!(!project.state().join("fetched").exists(), "the secret was fetched");
 }
 
 #[test]
@@ -237,7 +238,7 @@ fn a_secret_that_can_not_be_had_fails_its_hook_and_its_turn_without_a_word_of_it
         ("{env: SHORT}".to_owned(), ["variable SHORT".to_owned(), "shorter".to_owned()]),
     ] {
         project.write_own(&format!(
-            "secrets: {{'*': {{DEPLOY: {reference}}}}}\nagents: {{a: {{kind: command, command: [echo, hi], env: [DEPLOY]}}}}\n"
+            "secrets: {{'*': {{DEPLOY: {reference}}}}}\nagents: {{a: {{type: command, command: [echo, hi], env: [DEPLOY]}}}}\n"
         ));
         let run = |args: &[&str]| -> ProgramOutput {
             project.hookloop(args).env("SHORT", "abc").output().unwrap().into()
@@ -268,7 +269,7 @@ fn a_repository_does_not_say_where_secrets_are() {
     assert!(error.contains("hookloop.yaml:2:") && error.contains("your own"), "{error}");
 }
 
-/// An agent of the repository that names a secret has to be agreed to.
+/// Checks that an agent of the repository that names a secret must be trusted.
 #[test]
 fn a_repository_names_secrets_only_with_consent() {
     let project = Project::with_config("agents: {claude: {env: [DEPLOY]}}\n");

@@ -1,4 +1,4 @@
-//! Hooks and agents that call hookloop themselves.
+//! Hooks and agents that run hookloop themselves.
 
 use super::lines_of;
 use crate::cli::Project;
@@ -15,7 +15,7 @@ fn a_hook_that_calls_hookloop_runs_once() {
     assert!(lines_of(&project.root(), "shown").concat().contains(&id));
     let events = project.events_of("hook_ran");
     assert_eq!(events.len(), 1);
-    assert_eq!(events[0]["data"]["exitCode"], 0, "{events:?}");
+    assert_eq!(events[0]["data"]["exit_code"], 0, "{events:?}");
 }
 
 #[test]
@@ -44,9 +44,9 @@ fn a_hook_that_adds_a_task_for_each_task_ends_at_the_cascade_limit() {
     );
     project.trust();
     project.ok(&["task", "add", "first"]);
-    // The one that was asked for, and one for each of the eight levels.
+    // The first task, and one for each of the eight levels.
     assert_eq!(project.goals().len(), 9);
-    let cuts = project.events_of("cascade_cut");
+    let cuts = project.events_of("cascade_limit_reached");
     assert_eq!(cuts.len(), 1, "{cuts:?}");
     assert_eq!(cuts[0]["data"]["limit"], "depth");
     assert_eq!(project.json(&["status"])["reactions_due"], 0);

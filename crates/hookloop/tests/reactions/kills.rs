@@ -1,14 +1,14 @@
-//! The process that runs hooks is killed again and again while they run.
+//! Kills the process that runs hooks repeatedly while they run.
 
 use std::time::Duration;
 
 use super::is_full;
 use crate::cli::Project;
 
-/// Asks for an action that takes effect once, however often the hook runs.
+/// Requests an action that takes effect once, no matter how often the hook runs.
 const ACTION: &str = r#"echo '{"hookloop":{"actions":[{"type":"log","payload":{"type":"done"}}]}}'
 "#;
-/// Processes that take over at the same time.
+/// Processes that try to take over concurrently.
 const SUCCESSORS: usize = 3;
 
 #[test]
@@ -21,10 +21,10 @@ fn a_reaction_of_a_killed_holder_is_taken_over_and_never_run_beside_it() {
         project.ok(&["task", "add", "work", "--id", &task]);
         let mut holder = project.start(&["task", "complete", &task]);
         project.wait_for_start(&task, 1);
-        // At another moment of the hook each time.
+        // The kill is at another moment of the hook in each round.
         std::thread::sleep(Duration::from_millis(round % 40));
         holder.kill().unwrap();
-        // They begin before anything of the killed one has ended.
+        // The successors start before the killed process and its hook have ended.
         let successors = [(); SUCCESSORS].map(|()| project.start(&["dispatch"]));
         interrupted += u64::from(holder.wait().unwrap().code().is_none());
         for mut successor in successors {
@@ -36,9 +36,9 @@ fn a_reaction_of_a_killed_holder_is_taken_over_and_never_run_beside_it() {
         runs_before = runs.len();
         project.assert_no_overlap();
     }
-    assert!(interrupted > kills / 2, "{interrupted} of {kills} were killed in time");
+    assert!(interrupted > kills / 2, "{interrupted} of {kills} kills hit a hook");
     let done = project.events_of("hook.slow.done");
-    let mut causes: Vec<String> = done.iter().map(|event| event["nodeId"].to_string()).collect();
+    let mut causes: Vec<String> = done.iter().map(|event| event["node_id"].to_string()).collect();
     causes.sort_unstable();
     causes.dedup();
     assert_eq!(

@@ -1,4 +1,4 @@
-//! Commands of hooks and agents reach the log of their project, or none of it.
+//! Commands of hooks and agents use the log of their project, or fail.
 
 use hookloop_testbed::Server;
 
@@ -31,7 +31,7 @@ fn a_hooks_command_reaches_the_log_in_the_users_state_home() {
 fn a_hooks_command_reaches_the_log_on_the_users_store() {
     let server = Server::single();
     let machine = machine_on(&server, "shared");
-    // The store is the user's choice, not the project's.
+    // The store comes from the user's configuration, not from the project's.
     machine.write("hookloop.yaml", &format!("version: 1\nproject: shared\n{ADDS}"));
     let run = |args: &[&str]| {
         let bin = std::path::Path::new(BINARY).parent().unwrap().display();

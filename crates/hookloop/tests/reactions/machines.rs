@@ -1,4 +1,4 @@
-//! Two machines share a log, and one of them runs the hooks of an event.
+//! Two machines share a log, and only one of them runs the hooks of an event.
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::{Child, ChildStdout, Stdio};
@@ -11,7 +11,7 @@ use super::{HOOK, lines_of};
 use crate::cli::DEADLINE;
 use crate::nats::machine_on;
 
-/// Both machines' hooks write to the same directory, so that two runs at a time are seen.
+/// Returns a machine whose hooks write to `shared`, so that overlapping runs are detected.
 fn machine(server: &Server, shared: &std::path::Path, pause: &str) -> TestProject {
     let machine = machine_on(server, "shared");
     let text = std::fs::read_to_string(machine.root().join("hookloop.yaml")).unwrap();
@@ -84,9 +84,9 @@ fn a_reaction_is_taken_over_from_a_machine_that_died() {
     assert_eq!(lines_of(shared.path(), "overlaps"), [""; 0], "two runs at a time");
 }
 
-/// Starts a dispatcher that stays, and waits until it says that it is in `state`.
+/// Starts a dispatcher as a daemon, and waits until it reports `state`.
 fn start_dispatcher(machine: &TestProject, state: &str) -> (Child, BufReader<ChildStdout>) {
-    let mut command = machine.hookloop(&["dispatch", "--stay", "--json"]);
+    let mut command = machine.hookloop(&["dispatch", "--daemon", "--json"]);
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     let mut output = BufReader::new(child.stdout.take().unwrap());
     let mut line = String::new();
@@ -113,5 +113,5 @@ fn a_dispatcher_keeps_its_seat_while_a_hook_runs_for_longer_than_its_lease() {
     assert_eq!(lines_of(shared.path(), "overlaps"), [""; 0], "two runs at a time");
     let mut taken = String::new();
     standby_output.read_to_string(&mut taken).unwrap();
-    assert_eq!(taken, "", "the dispatcher in reserve took the seat");
+    assert_eq!(taken, "", "the standby dispatcher became leader");
 }

@@ -1,6 +1,7 @@
-//! Hooks of events run once, by one process at a time.
+//! Checks that hooks of events run once, by one process at a time.
 //!
-//! The full sizes: `HOOKLOOP_CAMPAIGN=full cargo nextest run -p hookloop --test session_loop reactions::`
+//! The full sizes:
+//! `HOOKLOOP_CAMPAIGN=full cargo nextest run -p hookloop --test session_loop reactions::`
 
 mod below;
 mod kills;
@@ -16,7 +17,7 @@ use hookloop_testkit::eventually;
 
 use crate::cli::{DEADLINE, Project};
 
-/// A hook that records its start and end for each task, and any run that overlaps with it.
+/// A hook that records its start and end for each task, and any overlapping run.
 const HOOK: &str = r#"#!/bin/sh
 exec 9>>only.lock
 flock -n 9 || echo "$HOOKLOOP_TASK_ID" >> overlaps
@@ -25,19 +26,19 @@ sleep "$(cat pause)"
 echo "end $HOOKLOOP_TASK_ID" >> runs
 "#;
 
-/// Whether a campaign has its full size.
+/// Returns whether the tests run at full size.
 fn is_full() -> bool {
     std::env::var("HOOKLOOP_CAMPAIGN").is_ok_and(|size| size == "full")
 }
 
-/// The lines of a file that hooks write; none if it is not there.
+/// Returns the lines of a file that hooks write, or none if it does not exist.
 fn lines_of(root: &Path, name: &str) -> Vec<String> {
     let text = std::fs::read_to_string(root.join(name)).unwrap_or_default();
     text.lines().map(str::to_owned).collect()
 }
 
 impl Project {
-    /// A project that runs [`HOOK`] at `point`, with `more` after what it does.
+    /// Returns a project that runs [`HOOK`] at `point`, followed by the lines of `more`.
     fn with_hook(point: &str, pause: &str, more: &str) -> Project {
         let project = Project::with_config(&format!(
             "hooks:\n  {point}:\n    - name: slow\n      command: sh hook.sh\n"
@@ -48,7 +49,7 @@ impl Project {
         project
     }
 
-    /// Starts a command whose output nobody reads.
+    /// Starts a command and discards its output.
     fn start(&self, args: &[&str]) -> Child {
         let mut command = self.hookloop(args);
         command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
@@ -58,7 +59,7 @@ impl Project {
         lines_of(&self.root(), "runs")
     }
 
-    /// Waits until a hook's run for `task` has begun `times` times.
+    /// Waits until the hook for `task` has started `times` times.
     fn wait_for_start(&self, task: &str, times: usize) {
         let start = format!("start {task}");
         let is_start = |line: &&String| **line == start;
@@ -67,7 +68,7 @@ impl Project {
         });
     }
 
-    /// A project in which the hooks of one event are due and nothing runs; answers the task.
+    /// Leaves the hooks of one event due with no process running; returns the task.
     fn leave_due(&self) -> String {
         let mut holder = self.start(&["task", "add", "left", "--id", "left"]);
         self.wait_for_start("left", 1);

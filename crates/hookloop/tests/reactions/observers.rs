@@ -1,4 +1,4 @@
-//! Many processes look at a project while a slow hook runs.
+//! Many processes read a project while a slow hook runs.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,7 +7,7 @@ use super::is_full;
 use crate::cli::Project;
 
 const OBSERVERS: usize = 16;
-/// Among them, those that add tasks themselves.
+/// The number of observers that add tasks.
 const ADDERS: usize = 2;
 const READERS: [&[&str]; 5] = [
     &["status"],
@@ -49,7 +49,7 @@ fn each_hook_runs_once_beside_sixteen_observers() {
     assert_eq!(project.events_of("hook_ran").len(), created);
 }
 
-/// Gives commands until it is over; answers how many.
+/// Runs commands until `is_over` is set; returns their number.
 fn observe(project: &Project, observer: usize, is_over: &AtomicBool) -> usize {
     for look in 0.. {
         if is_over.load(Ordering::SeqCst) {

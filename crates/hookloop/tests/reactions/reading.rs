@@ -1,4 +1,4 @@
-//! Commands that only read run no hooks.
+//! Checks that commands that only read run no hooks.
 
 use crate::cli::Project;
 

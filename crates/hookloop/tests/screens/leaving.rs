@@ -1,4 +1,4 @@
-//! However a screen ends, the terminal is as it was.
+//! Checks that the terminal is restored, no matter how the TUI ends.
 
 use hookloop_testkit::eventually;
 
@@ -47,14 +47,14 @@ fn who_leaves_the_screen_has_lines() {
     tmux.line(RUN);
     tmux.see("at work on iteration 1");
     tmux.text("q");
-    tmux.see("leave the screen");
+    tmux.see("close the TUI");
     tmux.text("l");
     tmux.see_that("the shell's screen", |_| !tmux.has_screen());
     for file in ["fixed", "go-1"] {
         project.write(file, "");
     }
     let seen = tmux.see("exit 0");
-    for part in ["the session goes on", "the gate passes", "complete after 1 iteration"] {
+    for part in ["the session continues", "the gate passes", "complete after 1 iteration"] {
         assert!(seen.contains(part), "{part}: {seen}");
     }
     tmux.assert_left(&modes);
@@ -72,7 +72,7 @@ fn a_screen_is_put_aside_and_taken_up_again() {
     tmux.assert_left(&modes);
     tmux.line("fg");
     tmux.see("No sessions yet");
-    // Any size will do, and the picture follows it.
+    // The TUI works at any size and adapts to it.
     for (width, height) in [(20, 5), (40, 10), (120, 40)] {
         tmux.resize(width, height);
         tmux.see_that("the header on another size", |seen| {
@@ -87,7 +87,7 @@ fn a_screen_is_put_aside_and_taken_up_again() {
 fn a_terminal_that_is_gone_ends_the_showing_alone() {
     let project = project(HOOKS);
     let tmux = Tmux::new(&project, 80, 24);
-    // In a session of its own it is not told that the terminal hangs up: it has to find out.
+    // In a separate session, the process gets no SIGHUP and must detect the hangup itself.
     tmux.line(&format!("setsid --wait {RUN}"));
     tmux.see("at work on iteration 1");
     drop(tmux);

@@ -1,4 +1,4 @@
-//! Much of everything.
+//! The TUI with many sessions and tasks.
 #![expect(clippy::print_stdout, reason = "figures, for who asks for them")]
 
 use std::fmt::Write as _;
@@ -17,7 +17,7 @@ use crate::screens::tmux::Tmux;
 
 const TASKS: usize = 10_000;
 const SESSIONS: usize = 1_000;
-/// With the program as tests build it; a build for users takes a fraction.
+/// For the build that tests use; a release build takes a fraction of this time.
 const OPENS_WITHIN: Duration = Duration::from_secs(5);
 
 fn engine(project: &Project) -> Engine {
@@ -85,13 +85,14 @@ fn a_large_project_opens_and_answers_keys() {
     let answered = began.elapsed();
     println!("opened in {opened:?}, tasks in {tasks:?}, a key in {answered:?}");
     assert!(opened < OPENS_WITHIN && tasks < OPENS_WITHIN, "{opened:?} {tasks:?}");
-    // A key is taken, the picture made, and both have gone through tmux, which is asked every few milliseconds.
+    // The time includes handling the key, drawing, and tmux, which the test polls every few
+    // milliseconds.
     assert!(answered < Duration::from_millis(500), "{answered:?}");
     tmux.text("/number 9999");
     tmux.see("1 of 1");
 }
 
-/// Events a second that a writer stores while a screen looks on, and without.
+/// Measures the events per second that a writer stores, with and without a TUI that watches.
 #[test]
 #[ignore = "a figure: run it alone on a quiet machine"]
 fn a_flood_is_followed_and_not_held_up() {

@@ -1,4 +1,4 @@
-//! The screens on a real terminal: tmux has one, and says what is on it.
+//! The TUI on a real terminal, which tmux provides and reads.
 
 mod leaving;
 mod many;
@@ -11,7 +11,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use crate::cli::Project;
 
-/// An agent that says something, and goes on when the test lets it.
+/// An agent that prints a line, and ends its turn when the test allows it.
 const AGENT: &str = r#"#!/bin/sh
 cat > "prompt-$HOOKLOOP_ITERATION"
 echo "at work on iteration $HOOKLOOP_ITERATION"
@@ -28,9 +28,9 @@ const HOOKS: &str = "hooks:
 
 /// The command that a test types.
 const RUN: &str =
-    "hookloop run 'Make it work' --agent command:./agent.sh --hook-retries 1; echo \"exit $?\"";
+    "hookloop run 'Make it work' --agent command:./agent.sh --gate-retries 1; echo \"exit $?\"";
 
-/// A trusted project with that agent.
+/// Returns a trusted project with [`AGENT`].
 fn project(hooks: &str) -> Project {
     let project = Project::with_config(hooks);
     project.ok(&["init", "--yes"]);
@@ -40,7 +40,7 @@ fn project(hooks: &str) -> Project {
     project
 }
 
-/// The id of the only session.
+/// Returns the id of the only session.
 fn session(project: &Project) -> String {
     let list = project.json(&["sessions", "list"]);
     assert_eq!(list.as_array().unwrap().len(), 1, "{list}");

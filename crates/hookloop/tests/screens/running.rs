@@ -1,10 +1,10 @@
-//! A gate that takes long, on a terminal.
+//! A slow gate, on a terminal.
 
 use crate::cli::Project;
 use crate::screens::project;
 use crate::screens::tmux::Tmux;
 
-/// A gate that prints a line, and ends when the test makes its file.
+/// A gate that prints a line, and ends when the test creates its file.
 const SLOW: &str = "hooks:
   stop:
     - {name: quick, command: 'true'}
@@ -31,7 +31,7 @@ fn a_running_gate_is_on_the_last_line_of_run_and_on_the_screen() {
     project.write("fixed", "");
     watching.see("✓ stop slow passed");
     let seen = tmux.see("exit ");
-    assert!(!seen.contains("last output"), "the line is gone: {seen}");
+    assert!(!seen.contains("last output"), "the line is removed: {seen}");
 }
 
 /// Ctrl-C skips the trial of one gate; `init` continues with the next.
@@ -45,9 +45,9 @@ fn ctrl_c_skips_one_trial_of_init() {
     let tmux = Tmux::new(&project, 110, 30);
     tmux.line("clear; hookloop init --yes; echo \"exit $?\"");
     let seen = tmux.see("last output: waits for a change");
-    assert!(seen.contains("s, ctrl-c skips it"), "{seen}");
+    assert!(seen.contains("s, ctrl-c skips"), "{seen}");
     tmux.keys(&["C-c"]);
     let seen = tmux.see("exit ");
-    assert!(seen.contains("skipped  tests  you pressed ctrl-c"), "{seen}");
+    assert!(seen.contains("skipped  tests  not tried: you pressed ctrl-c"), "{seen}");
     assert!(seen.contains("exit 0"), "{seen}");
 }

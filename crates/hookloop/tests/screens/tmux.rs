@@ -1,4 +1,4 @@
-//! A terminal that nobody sits at.
+//! A terminal that tests control through tmux.
 
 use std::path::PathBuf;
 
@@ -10,7 +10,7 @@ const OPTIONS: &str = "set -g status off
 set -g escape-time 0
 set -g default-terminal tmux-256color
 ";
-/// What the shell says when it has nothing to do.
+/// The prompt of the idle shell.
 const PROMPT: &str = "ready$";
 
 /// A terminal with a shell in a project.
@@ -24,7 +24,7 @@ impl<'p> Tmux<'p> {
         Tmux::named(project, "tmux", (width, height))
     }
 
-    /// One of several.
+    /// Starts one of several terminals.
     pub(crate) fn named(project: &'p Project, name: &str, (width, height): (u16, u16)) -> Tmux<'p> {
         let options = project.home().join("tmux.conf");
         std::fs::write(&options, OPTIONS).unwrap();
@@ -45,7 +45,7 @@ impl<'p> Tmux<'p> {
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// Types a line.
+    /// Types a line and presses Enter.
     pub(crate) fn line(&self, line: &str) {
         self.tell(&["send-keys", "-l", line]);
         self.keys(&["Enter"]);
@@ -55,7 +55,7 @@ impl<'p> Tmux<'p> {
         self.tell(&["send-keys", "-l", text]);
     }
 
-    /// Presses keys, by tmux's names for them.
+    /// Presses keys, given by their tmux names.
     pub(crate) fn keys(&self, keys: &[&str]) {
         self.tell(&[&["send-keys"], keys].concat());
     }
@@ -69,12 +69,12 @@ impl<'p> Tmux<'p> {
         self.tell(&["resize-window", "-x", &width.to_string(), "-y", &height.to_string()]);
     }
 
-    /// What is on the terminal.
+    /// Returns the text on the terminal.
     pub(crate) fn seen(&self) -> String {
         self.tell(&["capture-pane", "-p"])
     }
 
-    /// Waits until a text is on the terminal; answers all of it.
+    /// Waits until a text is on the terminal; returns the whole text.
     pub(crate) fn see(&self, text: &str) -> String {
         self.see_that(text, |seen| seen.contains(text))
     }
@@ -89,15 +89,15 @@ impl<'p> Tmux<'p> {
             }
             std::thread::sleep(std::time::Duration::from_millis(10));
         }
-        panic!("waited for `{what}` in vain:\n{last}");
+        panic!("timed out waiting for `{what}`:\n{last}");
     }
 
-    /// Whether there is a screen in the place of lines.
+    /// Returns whether the alternate screen is active.
     pub(crate) fn has_screen(&self) -> bool {
         self.tell(&["display-message", "-p", "#{alternate_on}"]).trim() == "1"
     }
 
-    /// What the terminal's modes are, but for its size, asked by the shell.
+    /// Returns the modes of the terminal without its size, as `stty` in the shell prints them.
     pub(crate) fn modes(&self) -> String {
         let file = self.project.root().join("modes");
         let _ = std::fs::remove_file(&file);
@@ -106,7 +106,8 @@ impl<'p> Tmux<'p> {
         modes.lines().skip(1).collect::<Vec<_>>().join("\n")
     }
 
-    /// The screen is gone, the cursor is there, and the modes are what they were.
+    /// Checks that the alternate screen is closed, the cursor is visible, and the modes are
+    /// restored.
     pub(crate) fn assert_left(&self, modes: &str) {
         self.see_that("the shell", |seen| {
             seen.lines().rfind(|line| !line.is_empty()).is_some_and(|line| line.starts_with(PROMPT))
@@ -117,7 +118,7 @@ impl<'p> Tmux<'p> {
         assert_eq!(self.modes(), modes);
     }
 
-    /// The id of the program that runs in it.
+    /// Returns the process id of hookloop in this terminal.
     pub(crate) fn program(&self) -> i32 {
         let shell = self.tell(&["display-message", "-p", "#{pane_pid}"]);
         eventually("a program", DEADLINE, || {

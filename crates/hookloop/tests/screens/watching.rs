@@ -1,4 +1,4 @@
-//! `watch` beside what runs elsewhere.
+//! `watch` beside sessions that run in other processes.
 
 use std::process::Stdio;
 
@@ -8,9 +8,9 @@ use crate::cli::{DEADLINE, Project};
 use crate::screens::tmux::Tmux;
 use crate::screens::{HOOKS, RUN, project, session};
 
-/// A session in a process of its own, without a terminal.
+/// Starts a session in a separate process, without a terminal.
 fn run(project: &Project) -> std::process::Child {
-    let args = ["run", "Make it work", "--agent", "command:./agent.sh", "--hook-retries", "1"];
+    let args = ["run", "Make it work", "--agent", "command:./agent.sh", "--gate-retries", "1"];
     let mut command = project.hookloop(&args);
     let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     eventually("a turn", DEADLINE, || project.root().join("prompt-1").exists().then_some(()));
@@ -23,7 +23,7 @@ fn what_another_process_does_is_seen_as_it_happens() {
     let mut running = run(&project);
     let tmux = Tmux::new(&project, 120, 40);
     tmux.line("hookloop watch");
-    // Nothing needs anybody: the sessions are first.
+    // The inbox is empty, so the sessions are shown first.
     tmux.see("▶ 1 running");
     tmux.keys(&["Enter"]);
     let seen = tmux.see("at work on iteration 1");
@@ -33,16 +33,16 @@ fn what_another_process_does_is_seen_as_it_happens() {
     tmux.keys(&["Left"]);
     let seen = tmux.see("receipt tests");
     assert!(seen.contains("sent back: ") && seen.contains("stop tests "), "{seen}");
-    // Nobody is asked there: the session ends, and that is a problem.
+    // The session has no terminal to ask on, so it ends and becomes a problem in the inbox.
     project.write("go-2", "");
     assert_eq!(running.wait().unwrap().code(), Some(3));
     tmux.text("1");
     let seen = tmux.see("hookloop resume");
     assert!(seen.contains("! 1 problem") && seen.contains("did not finish"), "{seen}");
     tmux.text("d");
-    tmux.see("Hear no more of");
+    tmux.see("Dismiss ");
     tmux.text("y");
-    tmux.see("Nothing needs you.");
+    tmux.see("The inbox is empty.");
     assert_eq!(project.events_of("problem_dismissed").len(), 1);
 }
 
@@ -56,7 +56,7 @@ fn a_blocked_task_is_answered_and_the_graph_moves() {
     tmux.line("hookloop watch");
     let seen = tmux.see("hookloop inbox answer");
     assert!(
-        seen.contains("Which encoding?") && seen.contains("1 task waits for blocked ones"),
+        seen.contains("Which encoding?") && seen.contains("1 task waits for blocked tasks"),
         "{seen}"
     );
     tmux.text("3");
@@ -66,11 +66,11 @@ fn a_blocked_task_is_answered_and_the_graph_moves() {
     tmux.see("Answer to task:parser");
     tmux.text("latin-1");
     tmux.keys(&["Enter"]);
-    tmux.see("Nothing needs you.");
+    tmux.see("The inbox is empty.");
     tmux.text("3");
     tmux.see("○ parser ready Read old files");
     assert_eq!(project.event("task_noted")["data"]["text"], "latin-1");
-    // What others do is seen, too.
+    // Changes by other processes are shown, too.
     project.ok(&["task", "complete", "parser"]);
     tmux.see("○ write ready Write it up");
 }
@@ -107,7 +107,7 @@ fn a_session_of_another_process_is_stopped_by_a_key() {
     assert_eq!(running.wait().unwrap().code(), Some(130));
     tmux.see("▶ 0 running");
     assert_eq!(project.event("session_ended")["data"]["outcome"], "cancelled");
-    assert_eq!(project.event("stop_requested")["metadata"]["triggeredBy"], "tester");
+    assert_eq!(project.event("stop_requested")["metadata"]["triggered_by"], "tester");
     tmux.text("x");
     tmux.see(&format!("session {id} is not running: cancelled"));
 }
@@ -135,25 +135,25 @@ fn a_session_that_asks_in_another_terminal_is_answered_here() {
     }
     let asking = Tmux::named(&project, "asking", (80, 24));
     asking.line(RUN);
-    asking.see("What now?");
+    asking.see("Decision needed");
     let tmux = Tmux::new(&project, 80, 24);
     tmux.line("hookloop watch");
-    let seen = tmux.see("hookloop inbox quit");
+    let seen = tmux.see("hookloop inbox abort");
     for part in ["asks what to do: Make it work", "gates said no after 1 retry: tests"] {
         assert!(seen.contains(part), "{part}: {seen}");
     }
     tmux.keys(&["Enter"]);
-    tmux.see("a question waits");
+    tmux.see("decision needed");
     tmux.text("!");
-    tmux.see("What now?");
+    tmux.see("Decision needed");
     project.write("fixed", "");
     tmux.text("c");
     let seen = asking.see("at work on iteration 3");
-    assert!(!seen.contains("What now?"), "{seen}");
+    assert!(!seen.contains("Decision needed"), "{seen}");
     tmux.see_that("no question", |seen| {
-        seen.contains("at work on iteration 3") && !seen.contains("a question waits")
+        seen.contains("at work on iteration 3") && !seen.contains("decision needed")
     });
-    let answered = project.event("retry_limit_answered");
+    let answered = project.event("decision_made");
     assert_eq!(
         (&answered["data"]["answer"], &answered["data"]["by"]),
         (&"continue".into(), &"tester".into())

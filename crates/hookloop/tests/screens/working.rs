@@ -1,4 +1,4 @@
-//! `run` on a terminal, from its start to its end.
+//! `run` on a terminal, from start to end.
 
 use hookloop_testkit::eventually;
 
@@ -12,13 +12,14 @@ fn a_session_is_seen_told_paused_resumed_and_answered() {
     let tmux = Tmux::new(&project, 80, 24);
     let modes = tmux.modes();
     tmux.line(RUN);
-    // The agent at work, live, and the hooks of its iteration with their times.
+    // The screen shows the live output of the agent, and the hooks of its iteration with their
+    // times.
     let seen = tmux.see("at work on iteration 1");
     assert!(tmux.has_screen());
     for part in ["1 running", "iteration 1", "pre_iteration context passed", "4 Session"] {
         assert!(seen.contains(part), "{part}: {seen}");
     }
-    // A message, with wide characters and a paste that would act on a terminal.
+    // A message with wide characters, and a paste with an escape sequence.
     tmux.text("m");
     tmux.see("Message to the agent");
     tmux.text("use 漢字: ");
@@ -32,10 +33,10 @@ fn a_session_is_seen_told_paused_resumed_and_answered() {
             .find(|event| event["data"]["point"] == "message")
     });
     assert_eq!(piped["data"]["text"], "use 漢字: one\ntwo[31m");
-    tmux.see("waits for the next prompt");
-    // A pause, which is taken when the turn is over.
+    tmux.see("pending for the next prompt");
+    // A pause takes effect at the end of the turn.
     tmux.text("p");
-    tmux.see("a pause is asked for");
+    tmux.see("pause requested");
     project.write("go-1", "");
     let seen = tmux.see("exit 5");
     assert!(
@@ -43,7 +44,7 @@ fn a_session_is_seen_told_paused_resumed_and_answered() {
         "{seen}"
     );
     tmux.assert_left(&modes);
-    // What is paused needs somebody, and goes on where they are.
+    // A paused session is in the inbox, and can be resumed in this terminal.
     tmux.line("clear; hookloop watch");
     tmux.see("is paused");
     tmux.text("r");
@@ -52,21 +53,21 @@ fn a_session_is_seen_told_paused_resumed_and_answered() {
     tmux.see("at work on iteration 2");
     let prompt = std::fs::read_to_string(project.root().join("prompt-2")).unwrap();
     assert!(prompt.contains("use 漢字: one"), "{prompt}");
-    // The gates have said no as often as they may.
+    // The gates have failed as often as the retry limit allows.
     project.write("go-2", "");
-    let seen = tmux.see("What now?");
-    assert!(seen.contains("Gates said no after 1 retry"), "{seen}");
+    let seen = tmux.see("Decision needed");
+    assert!(seen.contains("Retry limit reached after 1 retry"), "{seen}");
     project.write("fixed", "");
     tmux.text("c");
     tmux.see("at work on iteration 3");
     project.write("go-3", "");
     let seen = tmux.see("complete after 3 iterations");
     assert!(seen.contains("receipt: tests passed"), "{seen}");
-    // Of what was on the screen the last iteration stays.
+    // After the end, only the last iteration stays on the terminal.
     assert!(seen.contains("iteration 3 of 100") && seen.contains("the gate passes"), "{seen}");
     assert!(!seen.contains("iteration 2 of 100"), "{seen}");
     tmux.assert_left(&modes);
-    assert_eq!(project.event("retry_limit_answered")["data"]["answer"], "continue");
+    assert_eq!(project.event("decision_made")["data"]["answer"], "continue");
 }
 
 #[test]
@@ -78,14 +79,14 @@ fn outputs_are_read_and_searched() {
     tmux.line(&format!("export PAGER='sh pager.sh'; {RUN}"));
     tmux.see("at work on iteration 2");
     tmux.keys(&["Left"]);
-    tmux.see("back to now");
+    tmux.see("back to the latest");
     tmux.keys(&["Up", "Up", "Up", "Up", "o"]);
     let seen = tmux.see("stop tests: blocked");
     assert!(seen.contains("two tests fail") && seen.contains("stdout"), "{seen}");
     tmux.text("/TESTS FAIL");
     tmux.keys(&["Enter"]);
     tmux.text("n");
-    // And in the user's own pager. What ctrl-c means there is the pager's business.
+    // The user's pager opens the output. Ctrl-C is for the pager.
     tmux.text("o");
     tmux.see("paged here");
     assert!(!tmux.has_screen());

@@ -1,4 +1,4 @@
-//! What declared hooks ask for, and what they can't.
+//! The actions that declared hooks can request, and those that they cannot.
 
 use serde_json::{Value, json};
 
@@ -20,9 +20,9 @@ fn a_hook_writes_under_its_own_name_and_forges_nothing() {
     let events = project.events();
     let expected = ["task_created", "hook.forger.task_completed", "hook.forger.task_deleted"];
     assert_eq!(types(&events), expected);
-    assert_eq!(events[1]["nodeId"], "x");
+    assert_eq!(events[1]["node_id"], "x");
     assert_eq!(events[1]["data"], json!({"result": "forged"}));
-    assert_eq!(events[1]["metadata"]["triggeredBy"], "hook:forger");
+    assert_eq!(events[1]["metadata"]["triggered_by"], "hook:forger");
     project.ok(&["rebuild"]);
     assert_eq!(project.state_of("x"), "ready");
 }

@@ -1,4 +1,4 @@
-//! Task types that name their agents: who is missing is said, and what to write.
+//! Task types that name their agents: errors name the missing agent and the configuration to add.
 
 use crate::cli::Project;
 
@@ -16,7 +16,7 @@ fn an_agent_that_a_type_names_and_nobody_defines_is_named_by_run_why_and_doctor(
     let expected = [
         "tasks of type `product` are for the implementer `nobody`",
         "no agent `nobody` is defined",
-        "`agents: {nobody: {kind: claude}}`",
+        "`agents: {nobody: {type: claude}}`",
     ];
     let why = project.ok(&["why", &task]);
     let claimed = project.fails(1, &["task", "claim", "--agent", "somebody"]);
@@ -35,7 +35,7 @@ fn an_agent_that_a_type_names_and_nobody_defines_is_named_by_run_why_and_doctor(
     }
 }
 
-/// What the message says to write is what helps.
+/// Checks that the configuration proposed by the message solves the problem.
 #[test]
 fn a_type_is_worked_on_once_its_agent_is_defined() {
     let project = Project::with_config(TYPED);
@@ -43,13 +43,13 @@ fn a_type_is_worked_on_once_its_agent_is_defined() {
     project
         .write("agent.sh", "cat > /dev/null\necho 1 > work\necho '<promise>COMPLETE</promise>'\n");
     let own =
-        "version: 1\ngates: none\nagents: {nobody: {kind: command, command: [sh, agent.sh]}}\n";
+        "version: 1\ngates: none\nagents: {nobody: {type: command, command: [sh, agent.sh]}}\n";
     std::fs::write(project.home().join(".config/hookloop/config.yaml"), own).unwrap();
     let why = project.ok(&["why", &task]);
     assert!(why.contains("`hookloop run --tasks --agent nobody`"), "{why}");
     let run = project.run(&["run", "--tasks", "--agent", "nobody"]);
     assert_eq!((run.code, project.state_of(&task).as_str()), (6, "completed"), "{run:?}");
-    // Another agent does not get it.
+    // Another agent does not get the task.
     project.add("Another", &["--type", "product"]);
     project.write("turns.json", TURNS);
     let run = project.run(&["run", "--tasks", "--agent", "scripted:turns.json"]);
@@ -60,7 +60,7 @@ fn a_type_is_worked_on_once_its_agent_is_defined() {
 #[test]
 fn hooks_of_an_agent_come_before_those_of_the_project() {
     let project = Project::with_config(
-        "hooks:\n  before_submit:\n    - {name: of-project, command: 'true'}\nagents:\n  careful:\n    kind: command\n    \
+        "hooks:\n  before_submit:\n    - {name: of-project, command: 'true'}\nagents:\n  careful:\n    type: command\n    \
          command: [sh, agent.sh]\n    hooks:\n      before_submit:\n        - {name: of-agent, command: 'true'}\n",
     );
     project
@@ -75,7 +75,7 @@ fn hooks_of_an_agent_come_before_those_of_the_project() {
     let run = project.run(&["run", "--tasks", "--agent", "careful"]);
     let ran = project.events_of("hook_ran");
     let names: Vec<&str> =
-        ran.iter().map(|event| event["data"]["hookName"].as_str().unwrap()).collect();
+        ran.iter().map(|event| event["data"]["hook_name"].as_str().unwrap()).collect();
     assert_eq!(names, ["of-agent"], "{run:?}");
 }
 

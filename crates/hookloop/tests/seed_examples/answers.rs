@@ -1,10 +1,10 @@
-//! Lists of actions that commands print, as the specification writes them.
+//! Lists of actions that commands print, in the form of the specification.
 
 use serde_json::{Value, json};
 
 use crate::cli::{Project, types};
 
-/// A project whose hooks of completed tasks print these texts, in this order.
+/// Returns a project whose hooks of completed tasks print these texts, in this order.
 fn answering(answers: &[&str]) -> Project {
     let mut yaml = "hooks:\n  task_completed:\n".to_owned();
     for number in 0..answers.len() {
@@ -49,13 +49,13 @@ fn a_printed_list_of_actions_takes_effect() {
     let review = created.iter().find(|task| task["goal"] == "Review: Research graph patterns");
     assert_eq!(review.unwrap()["parent"], "task_42");
     let satisfied = project.event("hook.h0.dependency_satisfied");
-    assert_eq!(satisfied["nodeId"], "task_20");
+    assert_eq!(satisfied["node_id"], "task_20");
     assert_ne!(satisfied["timestamp"], "2026-01-17T12:30:00Z");
     let metrics = project.event("hook.h0.agent_metrics");
-    assert_eq!(metrics["nodeId"], "task_42");
+    assert_eq!(metrics["node_id"], "task_42");
     assert_eq!(metrics["data"]["metadata"], json!({"triggeredBy": "ada"}));
-    assert_eq!(project.event("hook.h0.note")["nodeId"], "system");
-    assert_eq!(project.event("hook.h0.log")["nodeId"], "task_42");
+    assert_eq!(project.event("hook.h0.note")["node_id"], "system");
+    assert_eq!(project.event("hook.h0.log")["node_id"], "task_42");
     assert_eq!(project.event("workflow_requested")["data"]["workflow"], "heavy-computation");
 }
 
@@ -79,7 +79,7 @@ fn an_action_that_cannot_be_read_voids_no_other() {
     }
     let errors = project.events_of("action_error");
     let types: Vec<&str> =
-        errors.iter().map(|error| error["data"]["actionType"].as_str().unwrap()).collect();
+        errors.iter().map(|error| error["data"]["action_type"].as_str().unwrap()).collect();
     assert_eq!(types, ["sudo", "create_task", "log", "unknown"].repeat(2));
     assert_eq!(errors[0]["data"]["payload"], json!({"argv": ["reboot"]}));
     let failures = done["hook_failures"].as_array().unwrap();

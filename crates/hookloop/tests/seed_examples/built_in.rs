@@ -1,10 +1,10 @@
-//! The three built-in hooks, on the tasks of the specification's examples.
+//! The three built-in hooks, with the tasks of the specification's examples.
 
 use serde_json::{Value, json};
 
 use crate::cli::{Project, fields, strings, types};
 
-/// `task_42` of the specification, done.
+/// Returns a project in which `task_42` of the specification is completed.
 fn with_task_42_completed(priority: &str) -> Project {
     let project = Project::new();
     let labels = ["--label", "agent", "--label", "research"];
@@ -14,7 +14,7 @@ fn with_task_42_completed(priority: &str) -> Project {
     project
 }
 
-/// The one task that `task_42` led to.
+/// Returns the only task that the completion of `task_42` created.
 fn review_of_task_42(project: &Project) -> Value {
     let spawned = strings(&project.task("task_42")["spawned"], "id");
     assert_eq!(spawned.len(), 1, "{spawned:?}");
@@ -34,10 +34,10 @@ fn an_agents_completed_task_gets_a_review() {
     let id = review["id"].as_str().unwrap();
     assert!(project.ok(&["task", "show", id]).contains("spawned by  task_42"));
     let created = project.events_of("task_created").pop().unwrap();
-    assert_eq!(created["nodeId"], id);
-    assert_eq!(created["metadata"]["triggeredBy"], "hook:auto-create-review-task");
+    assert_eq!(created["node_id"], id);
+    assert_eq!(created["metadata"]["triggered_by"], "hook:auto-create-review-task");
     assert_eq!(created["metadata"]["hook"], "auto-create-review-task");
-    assert_eq!(created["metadata"]["causedBy"], project.event("task_completed")["id"]);
+    assert_eq!(created["metadata"]["caused_by"], project.event("task_completed")["id"]);
 }
 
 #[test]
@@ -76,21 +76,21 @@ fn a_task_is_ready_when_its_last_dependency_completes() {
     project.ok(&["task", "start", "task_15"]);
 
     let done = project.json(&["task", "complete", "task_10"]);
-    assert_eq!(done["readied"], json!([]));
+    assert_eq!(done["unblocked"], json!([]));
     assert_eq!(project.state_of("task_20"), "created");
     assert_eq!(project.events_of("dependency_satisfied"), [] as [Value; 0]);
 
     let done = project.json(&["task", "complete", "task_15"]);
-    assert_eq!(done["readied"], json!(["task_20"]));
+    assert_eq!(done["unblocked"], json!(["task_20"]));
     assert_eq!(project.state_of("task_20"), "ready");
     let satisfied = project.event("dependency_satisfied");
-    assert_eq!(satisfied["nodeId"], "task_20");
-    let data = json!({"dependentTaskId": "task_20", "completedTaskId": "task_15"});
+    assert_eq!(satisfied["node_id"], "task_20");
+    let data = json!({"dependent_task_id": "task_20", "completed_task_id": "task_15"});
     assert_eq!(satisfied["data"], data);
     assert_eq!(satisfied["metadata"]["hook"], "check-dependency-satisfaction");
 }
 
-/// Adds `task_agent_5` of the specification; what is given runs on it at the times given.
+/// Adds `task_agent_5` of the specification, runs each step at its time, and returns the metrics.
 fn metrics_after(steps: &[(&str, &str)]) -> Value {
     let project = Project::new();
     let deliverables = ["--deliverable", "Research doc", "--deliverable", "Pattern catalog"];
@@ -99,14 +99,14 @@ fn metrics_after(steps: &[(&str, &str)]) -> Value {
     project.add("Research graph patterns", &options);
     for (time, verb) in steps {
         let mut command = project.command("faketime");
-        // `-f` with an absolute time: the clock stands still.
+        // `-f` with an absolute time stops the clock.
         command.args(["-f", time, crate::cli::BINARY, "task", verb, "task_agent_5"]);
-        let missing = "`faketime` is not installed; try: apt-get install faketime";
+        let missing = "`faketime` is not installed; run `apt-get install faketime";
         let output = command.output().unwrap_or_else(|error| panic!("{missing} ({error})"));
         assert!(output.status.success(), "task {verb} at {time}: {output:?}");
     }
     let metrics = project.event("agent_metrics");
-    assert_eq!(metrics["nodeId"], "task_agent_5");
+    assert_eq!(metrics["node_id"], "task_agent_5");
     assert_eq!(types(&project.events()).last(), Some(&"agent_metrics"));
     metrics["data"].clone()
 }
@@ -118,7 +118,7 @@ fn metrics_of_an_agents_task_have_its_duration() {
         "goal": "Research graph patterns",
         "labels": ["agent", "research"],
         "priority": 1,
-        "durationMs": 9_000_000,
+        "duration_ms": 9_000_000,
         "deliverables": ["Research doc", "Pattern catalog"],
     });
     assert_eq!(metrics_after(&steps), expected);
@@ -127,6 +127,6 @@ fn metrics_of_an_agents_task_have_its_duration() {
 #[test]
 fn a_task_that_was_never_started_has_no_duration() {
     let metrics = metrics_after(&[("2026-01-17 12:30:00", "complete")]);
-    assert!(fields(&metrics).contains("durationMs"));
-    assert_eq!(metrics["durationMs"], Value::Null);
+    assert!(fields(&metrics).contains("duration_ms"));
+    assert_eq!(metrics["duration_ms"], Value::Null);
 }

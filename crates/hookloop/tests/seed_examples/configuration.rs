@@ -1,4 +1,4 @@
-//! Settings of hooks: what a file says really applies.
+//! Checks that settings of hooks in a file take effect.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use crate::cli::{Project, fields, strings, types};
 
 const REVIEW: &str = "auto-create-review-task";
 
-/// The file of the specification, with these values for the first hook.
+/// Returns the file of the specification, with these values for the first hook.
 fn automation_file(review: Value) -> String {
     let mut first = json!({
         "name": REVIEW, "enabled": true, "priority": 10, "eventTypes": ["task_completed"]
@@ -33,12 +33,12 @@ fn hook(project: &Project, name: &str) -> Value {
     project.json(&["hooks", "show", name])
 }
 
-/// The events that a hook follows, in no order.
+/// Returns the events that a hook follows, without an order.
 fn events_of(hook: &Value) -> BTreeSet<&str> {
     hook["events"].as_array().unwrap().iter().map(|event| event.as_str().unwrap()).collect()
 }
 
-/// What follows from the completion of an agent's task.
+/// Returns the number of tasks that the completion of an agent's task creates.
 fn reviews(project: &Project) -> usize {
     let id = project.add("Goal", &["--label", "agent"]);
     project.json(&["task", "complete", &id])["added"].as_array().unwrap().len()
@@ -112,7 +112,7 @@ fn a_project_that_has_a_file_gets_the_section_to_put_in() {
     std::fs::create_dir(project.root().join("data")).unwrap();
     let mut below = project.hookloop(&["import", "automation-hooks", "../hooks.json"]);
     let below = below.current_dir(project.root().join("data")).output().unwrap();
-    assert_eq!(String::from_utf8_lossy(&below.stdout), yaml, "no project inside of the project");
+    assert_eq!(String::from_utf8_lossy(&below.stdout), yaml, "the outer project counts");
     project.write("hookloop.yaml", &yaml);
     assert_eq!(hook(&project, REVIEW)["priority"], 7);
 }
@@ -124,14 +124,14 @@ fn mistakes_in_a_file_to_take_over_are_said() {
         project.write("hooks.json", text);
         let error = project.fails(2, &["import", "automation-hooks", "hooks.json"]);
         assert!(error.contains(part), "{error}");
-        assert!(!project.root().join("hookloop.yaml").exists(), "{part}: a file was left");
+        assert!(!project.root().join("hookloop.yaml").exists(), "{part}: a file exists");
     };
     check("{", "hooks.json: EOF");
     check(r#"{"version": "2.0", "hooks": []}"#, "version 2.0");
     check(r#"{"version": "1.0", "hooks": [{"name": "mine"}]}"#, "`mine`");
     check(r#"{"version": "1.0", "hooks": [], "extra": 1}"#, "extra");
     check(&automation_file(json!({"eventTypes": []})), "event");
-    // What is about one hook alone does not keep the others out.
+    // An error in one hook does not keep the other hooks from being imported.
     let project = Project::bare();
     project.write("hooks.json", &automation_file(json!({"eventTypes": ["task_done"]})));
     let said = project.ok(&["import", "automation-hooks", "hooks.json"]);
@@ -183,9 +183,8 @@ fn hooks_are_switched_whatever_the_configuration_says() {
     assert_eq!(reviews(&project), 0);
     project.ok(&["hooks", "enable", REVIEW]);
     assert_eq!(reviews(&project), 1);
-    let switched = project.events_of("hook_switched");
-    assert_eq!(switched[0]["data"], json!({"name": REVIEW, "enabled": false}));
-    assert_eq!(switched[1]["data"], json!({"name": REVIEW, "enabled": true}));
+    assert_eq!(project.events_of("hook_disabled")[0]["data"], json!({"name": REVIEW}));
+    assert_eq!(project.events_of("hook_enabled")[0]["data"], json!({"name": REVIEW}));
 
     project.configure(&format!(
         "hooks:\n  task_completed:\n    - {{use: {REVIEW}, enabled: false}}\n"
@@ -199,7 +198,7 @@ fn a_hook_that_is_not_there_can_not_be_switched_or_shown() {
     for verb in ["enable", "disable", "show"] {
         let error = project.fails(1, &["hooks", verb, "no-such"]);
         assert!(error.contains("there is no hook `no-such`"), "{error}");
-        assert!(error.contains("try: hookloop hooks list"), "{error}");
+        assert!(error.contains("run `hookloop hooks list"), "{error}");
     }
     assert_eq!(project.events(), [] as [Value; 0]);
 }

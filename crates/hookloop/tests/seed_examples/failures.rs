@@ -1,4 +1,4 @@
-//! Hooks and actions that fail stop nothing and are recorded.
+//! Checks that failed hooks and actions are recorded and stop nothing else.
 
 use serde_json::{Value, json};
 
@@ -24,17 +24,17 @@ fn a_failing_hook_stops_no_other() {
     project.ok(&["task", "complete", "x"]);
 
     let error = project.event("hook_error");
-    assert_eq!(error["nodeId"], "x");
-    assert_eq!(fields(&error["data"]), ["error", "hookName", "originalEvent"].into());
-    assert_eq!(error["data"]["hookName"], "failing-hook");
+    assert_eq!(error["node_id"], "x");
+    assert_eq!(fields(&error["data"]), ["error", "hook_name", "original_event"].into());
+    assert_eq!(error["data"]["hook_name"], "failing-hook");
     assert!(error["data"]["error"].as_str().unwrap().contains("{{result}}"), "{error}");
     let completed = project.event("task_completed");
-    for field in ["timestamp", "type", "nodeId", "data"] {
-        assert_eq!(error["data"]["originalEvent"][field], completed[field], "{field}");
+    for field in ["timestamp", "type", "node_id", "data"] {
+        assert_eq!(error["data"]["original_event"][field], completed[field], "{field}");
     }
-    // All of the others' actions were done, and none of its own.
-    assert_eq!(project.event("hook.success-hook.note")["nodeId"], "x");
-    assert_eq!(project.event("agent_metrics")["nodeId"], "x");
+    // All actions of the other hooks took effect, and none of the failed hook.
+    assert_eq!(project.event("hook.success-hook.note")["node_id"], "x");
+    assert_eq!(project.event("agent_metrics")["node_id"], "x");
     assert_eq!(project.goals(), ["Goal", "Review: Goal"]);
     assert_eq!(project.events_of("hook.failing-hook.before"), [] as [Value; 0]);
 }
@@ -54,17 +54,17 @@ fn a_failing_action_stops_no_other() {
     project.ok(&["task", "add", "Goal", "--id", "x"]);
     let errors = project.events_of("action_error");
     let check = |error: &Value, action: &str, why: &str, payload: (&str, &str)| {
-        assert_eq!(error["nodeId"], "system");
-        assert_eq!(fields(&error["data"]), ["actionType", "error", "payload"].into());
-        assert_eq!(error["data"]["actionType"], action);
+        assert_eq!(error["node_id"], "system");
+        assert_eq!(fields(&error["data"]), ["action_type", "error", "payload"].into());
+        assert_eq!(error["data"]["action_type"], action);
         assert!(error["data"]["error"].as_str().unwrap().contains(why), "{error}");
         assert_eq!(error["data"]["payload"][payload.0], payload.1);
         assert_eq!(error["metadata"]["hook"], "eager");
     };
     assert_eq!(errors.len(), 2, "{errors:?}");
-    check(&errors[0], "update_task", "no task `no-such`", ("taskId", "no-such"));
+    check(&errors[0], "update_task", "no task `no-such`", ("task_id", "no-such"));
     check(&errors[1], "create_task", "needs a goal", ("goal", " "));
-    assert_eq!(project.event("hook.eager.after")["nodeId"], "x");
+    assert_eq!(project.event("hook.eager.after")["node_id"], "x");
     assert_eq!(project.goals(), ["Goal"]);
 }
 
@@ -82,9 +82,9 @@ limits: {cascade: {depth: 3}}
     let done = project.json(&["task", "add", "G"]);
     assert_eq!(project.goals(), ["G", "G+", "G++", "G+++"]);
     assert_eq!(done["added"].as_array().unwrap().len(), 3);
-    let cut = project.event("cascade_cut");
-    assert_eq!(cut["nodeId"], "system");
-    assert_eq!(cut["data"], json!({"hookName": "more", "limit": "depth", "dropped": 1}));
+    let cut = project.event("cascade_limit_reached");
+    assert_eq!(cut["node_id"], "system");
+    assert_eq!(cut["data"], json!({"hook_name": "more", "limit": "depth", "dropped": 1}));
     assert_eq!(cut["metadata"]["depth"], 4);
 }
 
@@ -98,9 +98,9 @@ fn a_cascade_without_configured_limits_ends_too() {
 ",
     );
     project.ok(&["task", "add", "G"]);
-    // Eight deep and two wide would be 510; no limit on the total is met before.
+    // A depth of eight and a width of two make 510 tasks, which is below the limit on the total.
     assert_eq!(project.goals().len(), 511);
-    let cuts = project.events_of("cascade_cut");
+    let cuts = project.events_of("cascade_limit_reached");
     assert_eq!(cuts.len(), 256);
     assert!(cuts.iter().all(|cut| cut["data"]["limit"] == "depth"));
     project.ok(&["verify"]);
@@ -119,8 +119,8 @@ limits: {{cascade: {limits}}}
         ));
         project.ok(&["task", "add", "G"]);
         assert_eq!(project.events_of("hook.wide.n").len(), notes, "{limits}");
-        let cut = project.event("cascade_cut");
-        let data = json!({"hookName": "wide", "limit": limit, "dropped": dropped});
+        let cut = project.event("cascade_limit_reached");
+        let data = json!({"hook_name": "wide", "limit": limit, "dropped": dropped});
         assert_eq!(cut["data"], data, "{limits}");
     };
     check("{fan_out: 2}", "fan_out", 1, 2);

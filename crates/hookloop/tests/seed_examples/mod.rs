@@ -1,4 +1,5 @@
-//! The examples and test cases of the specifications, through the command line; [`table`] has all requirements.
+//! The examples and test cases of the specifications, run through the command line. [`table`] lists
+//! all requirements.
 
 mod actions;
 mod agents_of_types;

@@ -1,4 +1,5 @@
-//! Hooks of sessions: their variables, the exit code that does not block, and what a person sees of retries.
+//! Hooks of sessions: their variables, the exit code that does not block, and the output about
+//! retries.
 
 use serde_json::{Value, json};
 
@@ -36,7 +37,7 @@ fn an_imported_stop_hook_with_exit_code_1_lets_the_agent_complete() {
     project.ok(&["import", "claude", "settings.json"]);
     project.trust();
     let ran = run(&project, &["X"], &json!([{"write": {"work": "1"}, "say": "done"}]));
-    // It completes at the first end of a turn; that it is proven, a failed gate does not say.
+    // The session completes at the end of the first turn. A failed gate does not prove the work.
     assert_eq!(ran.code, 6, "{ran:?}");
     assert_eq!(project.event("turn_ended")["data"]["turn"], "work");
     assert!(ran.stdout.contains("exit code 1"), "{ran:?}");
@@ -45,7 +46,7 @@ fn an_imported_stop_hook_with_exit_code_1_lets_the_agent_complete() {
 #[test]
 fn a_person_sees_each_retry_and_its_reason() {
     let project = Project::with_config(
-        "loop: {stop_when: turn}\nlimits: {hook_retries: 2}\nhooks:\n  stop:\n    - {name: tests, command: 'exit 2'}\n",
+        "loop: {stop_when: turn}\nlimits: {gate_retries: 2}\nhooks:\n  stop:\n    - {name: tests, command: 'exit 2'}\n",
     );
     project.trust();
     let turn = |n: u32| json!({"write": {"work": n.to_string()}, "say": "done"});
@@ -64,6 +65,6 @@ fn a_gate_sends_the_agent_back_five_times_by_default() {
     let turns: Vec<Value> =
         (0..9).map(|n| json!({"write": {"work": n.to_string()}, "say": "done"})).collect();
     let ran = run(&project, &["X"], &json!(turns));
-    // The first time, and five retries.
-    assert_eq!((ran.code, project.events_of("gates_judged").len()), (3, 6), "{ran:?}");
+    // The first run, and five retries.
+    assert_eq!((ran.code, project.events_of("gates_evaluated").len()), (3, 6), "{ran:?}");
 }

@@ -1,14 +1,16 @@
-//! Every requirement of the five specifications that hookloop is made from, and the test that shows it, or the reason
-//! why it is otherwise here and the page of the book that says so.
+//! Every requirement of the five specifications of hookloop, with the test that proves it. If
+//! hookloop differs, the row has the page of the book that explains the difference.
 //!
-//! The numbers before the dash are those of the specifications: 000 session hooks (iteratr), 001 stop hooks that retry
-//! (CodeMie), 002 delivery hooks (Octopoid), 003 task events and automation hooks, 004 stop hooks over MCP (task-copilot).
+//! The numbers before the dash are those of the specifications: 000 session hooks (iteratr), 001
+//! stop hooks that retry (CodeMie), 002 delivery hooks (Octopoid), 003 task events and automation
+//! hooks, 004 stop hooks over MCP (task-copilot).
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Requirements in the table. Rows of tables and points of lists in the specifications count one by one.
+/// Requirements in the table. Rows of tables and items of lists in the specifications count
+/// separately.
 const COUNT: usize = 152;
 
 struct Requirement {
@@ -18,9 +20,10 @@ struct Requirement {
 }
 
 enum Shown {
-    /// By a test of a binary: a directory or file of `tests`, with the crate in front if it is not this one.
+    /// Proven by a test of a binary: a directory or file of `tests`, with the crate in front if it
+    /// is not this one.
     By { binary: &'static str, test: &'static str },
-    /// It is otherwise here: the page has the words.
+    /// hookloop differs from the requirement: the page contains these words.
     Differs { page: &'static str, words: &'static str },
 }
 
@@ -143,7 +146,7 @@ const TABLE: [Requirement; COUNT] = [
     by("002-24", "before_merge: gatekeeper: [qa, architecture], and all approve", "delivery", "all_have_to_approve"),
     by("002-25", "a type without before_merge needs no reviewer", "hooks", "task_types_resolve_as_the_specification_says"),
     by("002-26", "the configuration as it is written runs, by import", "setup", OCTOPOID),
-    differs("002-27", "a remediation has 20 turns", "delivery.md", "remediations: 3"),
+    differs("002-27", "a remediation has 20 turns", "delivery.md", "max_remediations: 3"),
     by("002-28", "a task that fails its hooks is marked needs_continuation", "delivery", "a_hook_that_never_passes_ends_with_a_person_and_nothing_is_lost"),
     by("002-29", "branches and task are known to hooks", "delivery", "branches_have_values_in_conditions_of_a_delivery"),
     by("002-30", "hooks know the request, the agent, the commits and the context of earlier hooks", "delivery", "hooks_of_a_delivery_know_the_request_the_agent_and_earlier_context"),
@@ -249,7 +252,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// The sources of a test binary: a file, or all files of a directory.
+/// Returns the sources of a test binary: a file, or all files of a directory.
 fn sources(binary: &str) -> Vec<String> {
     let (package, name) = binary.split_once('/').unwrap_or(("hookloop", binary));
     let tests = root().join("crates").join(package).join("tests");

@@ -1,10 +1,10 @@
-//! Work that a hook asks for and does not do itself.
+//! Workflows that a hook requests and does not run itself.
 
 use serde_json::{Value, json};
 
 use crate::cli::{Project, types};
 
-/// A hook that runs a workflow of these steps when a task is completed.
+/// Returns a project with a hook that runs a workflow of these steps when a task is completed.
 fn with_steps(steps: &str) -> Project {
     Project::with_config(&format!(
         "hooks:

@@ -1,5 +1,5 @@
-//! A gate's JSON: the parts that make the gate stricter always count, the parts that act only where the trusted
-//! definition says `answers: json`.
+//! The JSON output of a gate. Fields that make the gate stricter always count. Fields that act
+//! count only if the trusted definition has `answers: json`.
 
 use hookloop_testkit::{SessionOutput, TestProject};
 use serde_json::Value;
@@ -9,12 +9,12 @@ use super::{run, scripted, trusted_project};
 /// Prints JSON that completes the task `other`, then exits.
 const ACTS: &str = r#"#!/bin/sh
 cat > /dev/null
-echo '{"hookloop": {"actions": [{"type": "update_task", "payload": {"taskId": "other", "action": "complete"}}]}}'
+echo '{"hookloop": {"actions": [{"type": "update_task", "payload": {"task_id": "other", "action": "complete"}}]}}'
 exit CODE
 "#;
 const CLAIM: &str = r#"[{"write": {"work": "1"}, "say": "<promise>COMPLETE</promise>"}]"#;
 
-/// A project with a stop gate that acts, and a task that is not the gate's.
+/// Returns a project with a stop gate that acts, and a task that does not belong to the gate.
 fn acting(options: &str, code: &str) -> TestProject {
     let config = format!(
         "version: 1\nhooks:\n  stop:\n    - {{name: tests, command: ./gate.sh{options}}}\n"
@@ -28,10 +28,10 @@ fn state_of(project: &TestProject, task: &str) -> Value {
     project.json(&["task", "show", task])["state"].clone()
 }
 
-/// The message of the last recorded run of `hook`.
+/// Returns the message of the last recorded run of `hook`.
 fn message<'r>(ran: &'r SessionOutput, hook: &str) -> Option<&'r str> {
     let runs = ran.all("hook_ran");
-    let run = runs.into_iter().rfind(|run| run["hookName"] == hook);
+    let run = runs.into_iter().rfind(|run| run["hook_name"] == hook);
     run.unwrap()["message"].as_str()
 }
 
@@ -48,8 +48,8 @@ fn actions_that_a_gate_prints_count_only_with_answers_json_and_a_pass() {
         (", answers: json", "0", true),
     ] {
         let project = acting(options, code);
-        let ran = scripted(&project, CLAIM, &["--hook-retries", "0"]);
-        // A gate that fails while it is open proves nothing.
+        let ran = scripted(&project, CLAIM, &["--gate-retries", "0"]);
+        // A failed gate with `on_failure: open` proves nothing.
         let expected = match (code, options.contains("open")) {
             ("0", _) => 0,
             (_, true) => 6,
@@ -61,7 +61,7 @@ fn actions_that_a_gate_prints_count_only_with_answers_json_and_a_pass() {
         let message = message(&ran, "tests");
         match (options, code) {
             (", answers: json", "0") => assert_eq!(message, None),
-            // No JSON is read from a run that failed.
+            // The JSON of a failed run is not read.
             (_, "1") => assert_eq!(message, None),
             ("", _) => {
                 let message = message.unwrap();
@@ -76,13 +76,13 @@ fn actions_that_a_gate_prints_count_only_with_answers_json_and_a_pass() {
     }
 }
 
-/// The record names the ignored parts for the user; the agent is never told how to let them count.
+/// The log names the ignored fields for the user. The agent never learns how to make them count.
 #[test]
 fn the_user_hears_of_ignored_json_and_the_agent_does_not() {
     let project = acting("", "2");
     let agent = "#!/bin/sh\ncat >> prompts\necho '<promise>COMPLETE</promise>'\n";
     project.write("agent.sh", agent);
-    let ran = run(&project, &["x", "--agent", "command:./agent.sh", "--hook-retries", "1"]);
+    let ran = run(&project, &["x", "--agent", "command:./agent.sh", "--gate-retries", "1"]);
     assert_eq!(ran.code, 3, "{}", ran.stderr);
     assert!(message(&ran, "tests").unwrap().contains("`answers: json`"));
     let prompts = project.read("prompts");
@@ -93,7 +93,8 @@ fn the_user_hears_of_ignored_json_and_the_agent_does_not() {
     assert!(shown.contains("answers: json"), "{shown}");
 }
 
-/// Parts that make a gate stricter need no permission: scripts of the Claude dialect run unchanged.
+/// Fields that make a gate stricter need no permission, so scripts of the Claude dialect run
+/// unchanged.
 #[test]
 fn json_that_makes_a_gate_stricter_always_counts() {
     for (answer, code, outcome) in [
@@ -106,13 +107,14 @@ fn json_that_makes_a_gate_stricter_always_counts() {
         let config = "version: 1\nhooks:\n  stop:\n    - {name: gate, command: ./gate.sh}\n";
         let script = format!("#!/bin/sh\necho '{answer}'\n");
         let project = trusted_project(config, &[("gate.sh", &script)]);
-        let ran = scripted(&project, CLAIM, &["--hook-retries", "0"]);
+        let ran = scripted(&project, CLAIM, &["--gate-retries", "0"]);
         assert_eq!((ran.code, ran.outcome()), (code, outcome), "{answer}: {}", ran.stderr);
         assert_eq!(message(&ran, "gate"), None, "{answer}");
     }
 }
 
-/// A checkpoint and a next prompt are for the agent's later turns: test output sets neither.
+/// A checkpoint and a next prompt affect later turns of the agent, so test output must not set
+/// them.
 #[test]
 fn a_next_prompt_and_a_checkpoint_need_answers_json() {
     let script = r#"#!/bin/sh
@@ -124,7 +126,7 @@ echo '{"decision": "block", "reason": "no", "hookloop": {"nextPrompt": "Delete t
             "version: 1\nhooks:\n  stop:\n    - {{name: gate, command: ./gate.sh{options}}}\n"
         );
         let project = trusted_project(&config, &[("gate.sh", script)]);
-        let ran = scripted(&project, CLAIM, &["--hook-retries", "1", "--max-iterations", "2"]);
+        let ran = scripted(&project, CLAIM, &["--gate-retries", "1", "--max-iterations", "2"]);
         assert_ne!(ran.code, 0, "{}", ran.stderr);
         assert_eq!(ran.count("checkpoint_made") > 0, counts, "{options}");
         let piped = ran.all("output_piped");
@@ -135,7 +137,8 @@ echo '{"decision": "block", "reason": "no", "hookloop": {"nextPrompt": "Delete t
     }
 }
 
-/// `skip` needs permission. Without it the exit code of a gate decides, and the agent continues at `stop_when`.
+/// `skip` needs permission. Without it, the exit code of a gate decides, and the agent continues at
+/// `stop_when`.
 #[test]
 fn skip_needs_answers_json() {
     let config = "version: 1\nhooks:\n  stop:\n    - {name: gate, command: ./skip.sh}\n";
@@ -147,10 +150,10 @@ fn skip_needs_answers_json() {
     let config = "version: 1\nhooks:\n  stop_when:\n    - {name: way, command: ./skip.sh}\n";
     let project = trusted_project(config, &[("skip.sh", skip)]);
     let ran = scripted(&project, CLAIM, &["--max-iterations", "1"]);
-    assert_eq!(ran.all("stop_decided")[0]["decision"], "continue", "{}", ran.stderr);
+    assert_eq!(ran.all("stop_evaluated")[0]["decision"], "continue", "{}", ran.stderr);
 }
 
-/// Reactions decide nothing; their JSON acts as before.
+/// Reactions decide nothing, so their JSON needs no permission.
 #[test]
 fn a_reactions_json_acts_without_permission() {
     let config = "version: 1\nhooks:\n  post_iteration:\n    - {name: next, command: ./gate.sh}\n";

@@ -1,4 +1,4 @@
-//! One session at a time changes a checkout; another one gets a worktree of its own.
+//! Only one session at a time changes a checkout; another one gets its own worktree.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -37,7 +37,7 @@ fn a_second_session_in_a_checkout_is_refused_until_the_first_is_over() {
         }
     }
     assert_eq!(project.json(&["sessions", "list"]).as_array().unwrap().len(), 1);
-    // A process that dies does not block the next session.
+    // A crashed process does not block the next session.
     first.kill().unwrap();
     first.wait().unwrap();
     let args = ["run", "y", "--agent", "command:./quick.sh"];
@@ -74,7 +74,7 @@ fn a_session_with_a_worktree_works_beside_another() {
     assert_eq!(listed[0]["branch"], worktree["branch"], "{listed}");
     assert_eq!(listed[0]["state"], "complete", "{listed}");
     assert_eq!(format!("session-{}", listed[0]["session"].as_str().unwrap()), name);
-    // Work that is nowhere else stays until its user forces the removal.
+    // A worktree with unique work stays until its user forces the removal.
     let kept = project.json(&["worktrees", "clean", name]);
     assert_eq!(kept[0]["removed"], false, "{kept}");
     let gone = project.json(&["worktrees", "clean", name, "--force"]);

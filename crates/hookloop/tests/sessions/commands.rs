@@ -5,7 +5,7 @@ use hookloop_testkit::{ProgramOutput, TestProject};
 use super::{run, scripted, trusted_project};
 use crate::support::empty_project;
 
-/// The program as people see it: no JSON.
+/// Runs the program without `--json`; returns the exit code and both streams.
 pub(crate) fn plain(project: &TestProject, args: &[&str]) -> (i32, String, String) {
     let ProgramOutput { code, stdout, stderr } = project.run(args);
     (code, stdout, stderr)
@@ -62,8 +62,10 @@ fn a_wrong_start_says_what_to_type() {
 
 #[test]
 fn a_template_of_ones_own() {
-    let project =
-        trusted_project("version: 1\nloop:\n  prompt: prompt.md\n  stop_when: turn\n", &[]);
+    let project = trusted_project(
+        "version: 1\nloop:\n  prompt_template: prompt.md\n  stop_when: turn\n",
+        &[],
+    );
     project.write("prompt.md", "{{ session }} / {{ iteration }} / {{ work }}");
     project.write("agent.sh", "#!/bin/sh\ncat > prompt\n");
     let ran = run(&project, &["do it", "--agent", "command:./agent.sh", "--name", "mine"]);
@@ -81,7 +83,7 @@ fn sessions_are_listed_shown_and_explained() {
         "version: 1\nhooks:\n  stop:\n    - {name: gate, command: 'exit 2'}\n",
         &[],
     );
-    scripted(&project, r#"[{"say": "<promise>COMPLETE</promise>"}]"#, &["--hook-retries", "0"]);
+    scripted(&project, r#"[{"say": "<promise>COMPLETE</promise>"}]"#, &["--gate-retries", "0"]);
     let (_, list, _) = plain(&project, &["sessions", "list"]);
     assert!(list.contains("needs_human"), "{list}");
     let id = project.json(&["sessions", "list"])[0]["id"].as_str().unwrap().to_owned();
@@ -91,7 +93,7 @@ fn sessions_are_listed_shown_and_explained() {
     }
     let (_, why, _) = plain(&project, &["why", &id]);
     assert!(why.contains("gates still fail") && why.contains("fails: gate"), "{why}");
-    // The log can be made again.
+    // The view can be rebuilt from the log.
     assert_eq!(project.json(&["rebuild"])["equal"], true);
 }
 
@@ -123,7 +125,7 @@ fn a_secret_that_the_configuration_gives_an_agent_is_not_kept() {
     std::fs::create_dir_all(&own).unwrap();
     let config = "version: 1
 agents:
-  mine: {kind: command, command: 'echo \"it is $MY_TOKEN\"', env: {MY_TOKEN: hush-hush-123}}
+  mine: {type: command, command: 'echo \"it is $MY_TOKEN\"', env: {MY_TOKEN: hush-hush-123}}
 agent: mine
 ";
     std::fs::write(own.join("config.yaml"), config).unwrap();
@@ -170,7 +172,7 @@ fn a_command_agent_is_any_line_for_the_shell() {
     assert!(ran.stderr.contains("no-such-agent"), "{}", ran.stderr);
 }
 
-/// A task's whole id comes before a session whose id begins with it.
+/// The full id of a task has precedence over a session whose id starts with it.
 #[test]
 fn why_prefers_a_whole_id_to_the_start_of_another() {
     let project = trusted_project("version: 1\n", &[]);
@@ -196,7 +198,7 @@ fn a_run_with_an_empty_prompt_is_refused() {
         let (code, out, told) = plain(&project, &["run", prompt, "--agent", "scripted:turns.json"]);
         assert_eq!((code, out.as_str()), (2, ""), "{prompt:?}: {told}");
         assert!(told.contains("the prompt is empty"), "{told}");
-        assert!(told.contains("try: hookloop run \""), "{told}");
+        assert!(told.contains("run `hookloop run \""), "{told}");
     }
     assert_eq!(project.json(&["sessions", "list"]), serde_json::json!([]));
 }

@@ -1,4 +1,4 @@
-//! However a session ends, session_end runs once and nobody is left behind.
+//! Checks that `session_end` runs once and no process is left, no matter how a session ends.
 
 use std::process::{Child, Stdio};
 use std::time::Instant;
@@ -27,7 +27,7 @@ fn signal(child: &Child, signal: Signal) {
     kill_process(Pid::from_child(child), signal).unwrap();
 }
 
-/// Processes that a slow agent of this project left.
+/// Returns the number of processes that a slow agent of this project left.
 fn leftovers(project: &TestProject) -> usize {
     let is_ours = |entry: std::fs::DirEntry| {
         let cwd = std::fs::read_link(entry.path().join("cwd"));
@@ -54,7 +54,7 @@ fn a_signal_ends_it_in_order() {
         assert!(began.elapsed() < BROKEN_OFF, "{:?}", began.elapsed());
         assert_eq!((ran.code, ran.outcome()), (130, "cancelled"), "{}", ran.stderr);
         assert_eq!(project.read("ends"), "ended\n");
-        eventually("nobody is left", SOON, || leftovers(&project) == 0);
+        eventually("no process is left", SOON, || leftovers(&project) == 0);
     }
 }
 
@@ -76,8 +76,8 @@ hooks:
     assert_eq!(output.status.code(), Some(130));
     project.write("quick", "");
     let ran = scripted(&project, r#"[{"say": "<promise>COMPLETE</promise>"}]"#, &[]);
-    assert_eq!(ran.count("session_ended"), 2, "the one before, and this one: {}", ran.stderr);
-    // Once cut short, once whole, and once for the other session.
+    assert_eq!(ran.count("session_ended"), 2, "the previous one and this one: {}", ran.stderr);
+    // One interrupted run, one complete run, and one run for the other session.
     assert_eq!(project.read("ends"), "ended\n".repeat(3));
 }
 
@@ -87,7 +87,7 @@ fn a_killed_session_is_ended_at_the_next_start() {
     let mut child = start(&project);
     child.kill().unwrap();
     child.wait().unwrap();
-    eventually("nobody is left", SOON, || leftovers(&project) == 0);
+    eventually("no process is left", SOON, || leftovers(&project) == 0);
     assert_eq!(project.read("ends"), "");
     assert_eq!(project.json(&["sessions", "list"])[0]["state"], "interrupted");
     let ran = scripted(&project, r#"[{"say": "<promise>COMPLETE</promise>"}]"#, &[]);
@@ -98,7 +98,7 @@ fn a_killed_session_is_ended_at_the_next_start() {
         .map(|ended| ended["outcome"].as_str().unwrap().to_owned())
         .collect();
     assert_eq!(outcomes, ["interrupted", "complete"]);
-    assert_eq!(project.read("ends"), "ended\n".repeat(2), "once for each");
+    assert_eq!(project.read("ends"), "ended\n".repeat(2), "once per session");
 }
 
 #[test]
@@ -116,7 +116,7 @@ fn a_killed_session_goes_on_where_it_was() {
     assert_eq!((&started[0]["number"], &started[0]["attempt"]), (&1.into(), &2.into()));
     assert_eq!(project.read("ends"), "ended\n");
     let again = SessionOutput::from(project.json_command(&["resume"]).output().unwrap());
-    assert_eq!(again.code, 1, "nothing is left: {}", again.stderr);
+    assert_eq!(again.code, 1, "no session is left: {}", again.stderr);
 }
 
 #[test]
@@ -150,10 +150,10 @@ while [ ! -f go-$HOOKLOOP_ITERATION ]; do sleep 0.02; done
     project.write("go-2", "");
     let ran = SessionOutput::from(child.wait_with_output().unwrap());
     assert_eq!(ran.code, 5, "{}", ran.stderr);
-    assert!(!project.root().join("began-2").exists(), "before the next iteration");
+    assert!(!project.root().join("began-2").exists(), "another iteration started");
     assert_eq!(project.json(&["sessions", "list"])[0]["state"], "paused");
-    assert_eq!(project.read("ends"), "", "it has not ended");
-    // A new session leaves one alone that rests.
+    assert_eq!(project.read("ends"), "", "the session ended");
+    // A new session does not end a paused one.
     let other = scripted(&project, r#"[{"say": "<promise>COMPLETE</promise>"}]"#, &[]);
     assert_eq!(other.code, 6, "{}", other.stderr);
     let resumed = SessionOutput::from(project.json_command(&["resume"]).output().unwrap());
@@ -170,15 +170,15 @@ hooks:
     - {name: gate, command: ./gate.sh}
 ";
     let project = trusted_project(config, &[("gate.sh", "#!/bin/sh\nexit 2\n"), ("slow.sh", SLOW)]);
-    // The agent makes its gate pass.
+    // The agent changes its gate so that it passes.
     let turns = r##"[
         {"write": {"gate.sh": "#!/bin/sh\nexit 0\n"}, "say": "<promise>COMPLETE</promise>"},
         {"write": {"hookloop.yaml": "version: 1\n"}, "say": "<promise>COMPLETE</promise>"}
     ]"##;
-    let ran = scripted(&project, turns, &["--hook-retries", "1"]);
+    let ran = scripted(&project, turns, &["--gate-retries", "1"]);
     assert_eq!((ran.code, ran.outcome()), (3, "needs_human"), "{}", ran.stderr);
-    assert!(ran.count("trust_drift") >= 1);
-    // It takes its gate away, and the program dies.
+    assert!(ran.count("trust_drift_detected") >= 1);
+    // The agent removes its gate, and the process crashes.
     let project = trusted_project(config, &[("gate.sh", "#!/bin/sh\nexit 2\n"), ("slow.sh", SLOW)]);
     let mut child = start(&project);
     project.write("hookloop.yaml", "version: 1\n");
@@ -188,7 +188,7 @@ hooks:
     assert_eq!(resumed.code, 3, "{}", resumed.stderr);
     assert!(resumed.stderr.contains("`gate` is gone"), "{}", resumed.stderr);
     let loosened = project.json_command(&["resume", "--with-changed-hooks"]).output().unwrap();
-    assert_eq!(loosened.status.code(), Some(3), "other hooks are not fewer gates: {loosened:?}");
+    assert_eq!(loosened.status.code(), Some(3), "a gate is missing: {loosened:?}");
     assert!(project.json_command(&["hooks", "trust", "--yes"]).status().unwrap().success());
     let resumed = SessionOutput::from(project.json_command(&["resume"]).output().unwrap());
     assert_eq!(resumed.code, 3, "{}", resumed.stderr);
@@ -210,10 +210,10 @@ fn nothing_of_a_session_runs_untrusted() {
     let ran = run(&project, &["x", "--agent", "command:./agent.sh"]);
     assert_eq!(ran.code, 3, "{}", ran.stderr);
     assert!(!project.root().join("pwned").exists() && !project.root().join("ran").exists());
-    assert_eq!(project.json(&["sessions", "list"]), serde_json::json!([]), "it was not begun");
+    assert_eq!(project.json(&["sessions", "list"]), serde_json::json!([]), "a session started");
 }
 
-/// Somebody changes files between the proof and the end: they are looked at again.
+/// Files that change between the gates and the end of the session are checked again.
 #[test]
 fn what_changed_while_nobody_had_the_session_is_not_proven() {
     let config = "version: 1
@@ -225,7 +225,7 @@ hooks:
 ";
     let project = trusted_project(config, &[("answer", "42\n")]);
     project.write("turns.json", r#"[{"say": "<promise>COMPLETE</promise>"}]"#);
-    let args = ["run", "x", "--agent", "scripted:turns.json", "--hook-retries", "0"];
+    let args = ["run", "x", "--agent", "scripted:turns.json", "--gate-retries", "0"];
     let mut child = project.json_command(&args).spawn().unwrap();
     eventually("session_end begins", SOON, || !project.read("ends").is_empty());
     child.kill().unwrap();
@@ -236,7 +236,7 @@ hooks:
     assert_eq!((resumed.code, resumed.outcome()), (3, "needs_human"), "{}", resumed.stderr);
 }
 
-/// Ctrl-C while what is complete is proven again.
+/// Checks that Ctrl-C interrupts the final gate run of complete work.
 #[test]
 fn a_last_proof_can_be_broken_off() {
     let config = "version: 1
@@ -256,7 +256,7 @@ hooks:
         .json_command(&["run", "x", "--no-changes-ok", "--agent", "scripted:turns.json"])
         .spawn()
         .unwrap();
-    eventually("the last proof begins", SOON, || project.root().join("slow").exists());
+    eventually("the final gates start", SOON, || project.root().join("slow").exists());
     signal(&child, Signal::INT);
     let began = Instant::now();
     let ran = SessionOutput::from(child.wait_with_output().unwrap());

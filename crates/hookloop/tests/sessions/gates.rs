@@ -1,4 +1,4 @@
-//! A claim is not proof: gates, retries with feedback, receipts.
+//! A claim is not proof: gates, retries with feedback, and receipts.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -12,7 +12,7 @@ use super::{SOON, run, scripted, trusted_project};
 
 const DONE: &str = r#"{"say": "All tests pass.\n<promise>COMPLETE</promise>"}"#;
 
-/// Fails three tests, then one, then none.
+/// Fails with three tests, then with one, then passes.
 const ATTEMPTS: &str = "#!/bin/sh
 n=$(cat attempts 2>/dev/null || echo 0)
 n=$((n + 1))
@@ -42,7 +42,7 @@ hooks:
     assert_eq!(ran.verdicts(), ["block", "block", "pass"]);
     assert!(project.read("prompt-2").contains("3 tests failing: fix auth, db, api"));
     assert!(project.read("prompt-3").contains("1 test failing: fix api validation"));
-    assert!(!project.read("prompt-3").contains("fix auth"), "each is told once");
+    assert!(!project.read("prompt-3").contains("fix auth"), "feedback is repeated");
 }
 
 #[test]
@@ -54,16 +54,16 @@ hooks:
 ";
     let check = |retries: &str, blocks: usize| {
         let project = trusted_project(config, &[]);
-        // It changes something each time: it is not stuck, it is wrong.
+        // Each turn changes a file, so the session makes progress but stays wrong.
         let turns: Vec<String> = (0..20)
             .map(|n| {
                 format!(r#"{{"write": {{"f": "{n}"}}, "say": "<promise>COMPLETE</promise>"}}"#)
             })
             .collect();
         let turns = format!("[{}]", turns.join(","));
-        let ran = scripted(&project, &turns, &["--hook-retries", retries]);
+        let ran = scripted(&project, &turns, &["--gate-retries", retries]);
         assert_eq!((ran.code, ran.outcome()), (3, "needs_human"), "{}", ran.stderr);
-        assert_eq!(ran.count("gates_judged"), blocks, "{retries}");
+        assert_eq!(ran.count("gates_evaluated"), blocks, "{retries}");
         let id = project.json(&["sessions", "list"])[0]["id"].as_str().unwrap().to_owned();
         let why = project.json(&["why", &id]);
         let reasons = why["reasons"].to_string();
@@ -75,10 +75,10 @@ hooks:
     let accepted = scripted(
         &project,
         &format!("[{DONE}]"),
-        &["--hook-retries", "0", "--at-retry-limit", "accept"],
+        &["--gate-retries", "0", "--at-retry-limit", "accept"],
     );
     assert_eq!((accepted.code, accepted.outcome()), (6, "complete"));
-    assert_eq!(accepted.all("session_ended")[0]["unproven"], true, "and says so");
+    assert_eq!(accepted.all("session_ended")[0]["unproven"], true, "marked as unproven");
 }
 
 #[test]
@@ -101,10 +101,10 @@ echo; echo \"test result: FAILED. $n passed; $((9 - n)) failed; 0 ignored; 0 mea
             format!(r#"{{"write": {{"fixed": "{n}"}}, "say": "<promise>COMPLETE</promise>"}}"#)
         })
         .collect();
-    let ran = scripted(&project, &format!("[{}]", turns.join(",")), &["--hook-retries", "1"]);
+    let ran = scripted(&project, &format!("[{}]", turns.join(",")), &["--gate-retries", "1"]);
     assert_eq!((ran.code, ran.outcome()), (0, "complete"), "{}", ran.stderr);
     let failing: Vec<usize> = ran
-        .all("gates_judged")
+        .all("gates_evaluated")
         .iter()
         .map(|judged| judged["failing"].as_array().unwrap().len())
         .collect();
@@ -120,9 +120,9 @@ fn a_gate_that_can_not_say_does_not_pass() {
     let check = |gate: &str, status: &str| {
         let config = format!("version: 1\nhooks:\n  stop:\n    - {{name: gate, {gate}}}\n");
         let project = trusted_project(&config, &[]);
-        let ran = scripted(&project, &format!("[{DONE}]"), &["--hook-retries", "0"]);
+        let ran = scripted(&project, &format!("[{DONE}]"), &["--gate-retries", "0"]);
         assert_eq!((ran.code, ran.outcome()), (3, "needs_human"), "{gate}: {}", ran.stderr);
-        let receipts = ran.all("receipt_made");
+        let receipts = ran.all("receipt_recorded");
         assert_eq!(receipts.len(), 1, "{gate}");
         assert_eq!(receipts[0]["status"], status, "{gate}");
     };
@@ -145,8 +145,8 @@ hooks:
     let lies = format!("[{DONE}]");
     let ran = scripted(&project, &lies, &["--max-no-progress", "3"]);
     assert_eq!((ran.code, ran.outcome()), (3, "needs_human"), "{}", ran.stderr);
-    assert!(ran.all("receipt_made").iter().all(|receipt| receipt["status"] != "passed"));
-    // Grep says 1 for "not there": as a gate that is closed, which is a no.
+    assert!(ran.all("receipt_recorded").iter().all(|receipt| receipt["status"] != "passed"));
+    // `grep` exits with 1 if there is no match, which fails a closed gate.
     project.write("answer", "42\n");
     let ran = scripted(&project, &lies, &[]);
     assert_eq!((ran.code, ran.outcome()), (0, "complete"), "{}", ran.stderr);
@@ -163,7 +163,7 @@ hooks:
     project.write("ignored", "1");
     let turns = r#"[{"write": {"new": "2\n", "a": "3\n"}, "say": "<promise>COMPLETE</promise>"}]"#;
     let ran = scripted(&project, turns, &[]);
-    let tree = ran.all("receipt_made")[0]["tree"].as_str().unwrap().to_owned();
+    let tree = ran.all("receipt_recorded")[0]["tree"].as_str().unwrap().to_owned();
     let git = |args: &[&str]| {
         let mut command = Command::new("git");
         command.args(args).current_dir(project.root());
@@ -175,14 +175,14 @@ hooks:
     assert_eq!(git(&["diff", "--cached", "--name-only"]), "");
     git(&["add", "--all"]);
     assert_eq!(git(&["write-tree"]), tree);
-    // One byte more is another tree.
+    // One more byte makes another tree.
     project.write("a", "3\n ");
     git(&["add", "--all"]);
     assert_ne!(git(&["write-tree"]), tree);
 }
 
-/// Git compares times by the second. A change of the same size in the second of the last `git add` is found only because
-/// the index is not newer than the file.
+/// Git compares times in seconds. It detects a change of the same size in the second of the last
+/// `git add` only because the index is not newer than the file.
 #[test]
 fn a_receipt_has_a_change_of_the_same_second_and_size() {
     let config = "version: 1\nhooks:\n  stop:\n    - {name: tests, command: 'true'}\n";
@@ -204,12 +204,12 @@ fn a_receipt_has_a_change_of_the_same_second_and_size() {
     let now = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
     eventually("the next second", SOON, || now() > changed.cast_unsigned());
     let ran = scripted(&project, r#"[{"say": "<promise>COMPLETE</promise>"}]"#, &[]);
-    let tree = ran.all("receipt_made")[0]["tree"].as_str().unwrap().to_owned();
+    let tree = ran.all("receipt_recorded")[0]["tree"].as_str().unwrap().to_owned();
     git(&["add", "--all"]);
     assert_eq!(tree, git(&["write-tree"]));
 }
 
-/// The tests are green, then final delivery breaks them: that is not complete.
+/// The tests pass, then the final turn breaks them, so the work is not complete.
 #[test]
 fn a_change_after_green_voids_the_receipt() {
     let config = "version: 1
@@ -228,11 +228,11 @@ hooks:
     let ran = scripted(&project, turns, &[]);
     assert_eq!((ran.code, ran.outcome()), (0, "complete"), "{}", ran.stderr);
     assert_eq!(ran.verdicts(), ["pass", "block", "pass"]);
-    let last = ran.all("receipt_made").last().copied().cloned().unwrap();
+    let last = ran.all("receipt_recorded").last().copied().cloned().unwrap();
     assert_eq!(last["status"], "passed");
 }
 
-/// A gate that writes is asked again about what it left.
+/// A gate that changes files runs again on the changed files.
 #[test]
 fn a_gate_that_changes_files_is_run_on_what_it_left() {
     let config = "version: 1
@@ -246,22 +246,22 @@ hooks:
     let ran = scripted(&project, &format!("[{DONE}]"), &[]);
     assert_eq!((ran.code, ran.outcome()), (0, "complete"), "{}", ran.stderr);
     let runs = ran.all("hook_ran");
-    assert_eq!(runs.iter().filter(|run| run["hookName"] == "counts").count(), 2);
+    assert_eq!(runs.iter().filter(|run| run["hook_name"] == "counts").count(), 2);
     let restless = "#!/bin/sh\ndate +%N >> code\n";
     let done = "#!/bin/sh\ncat > /dev/null\necho '<promise>COMPLETE</promise>'\n";
     let files = [("format.sh", restless), ("done.sh", done), ("code", "x\n")];
     let project = trusted_project(config, &files);
-    let ran = scripted(&project, &format!("[{DONE}]"), &["--hook-retries", "0"]);
+    let ran = scripted(&project, &format!("[{DONE}]"), &["--gate-retries", "0"]);
     assert_eq!((ran.code, ran.outcome()), (3, "needs_human"), "{}", ran.stderr);
-    let failing = ran.all("gates_judged")[0]["failing"].to_string();
+    let failing = ran.all("gates_evaluated")[0]["failing"].to_string();
     assert!(failing.contains("files change while gates run: code"), "{failing}");
     let shown =
-        shown(&project, &["run", "x", "--hook-retries", "0", "--agent", "command:./done.sh"]);
+        shown(&project, &["run", "x", "--gate-retries", "0", "--agent", "command:./done.sh"]);
     let repeats = shown.matches("files changed while the gates ran, so they run again: code");
     assert_eq!(repeats.count(), 2, "{shown}");
 }
 
-/// Rules that passed before a gate wrote are asked about what it wrote.
+/// Rules that passed before a gate changed files run again on the changed files.
 #[test]
 fn rules_are_asked_again_about_what_a_gate_wrote() {
     let config = "version: 1
@@ -277,13 +277,13 @@ hooks:
         ("code", "x\n"),
     ];
     let project = trusted_project(config, &files);
-    let ran = scripted(&project, r#"[{"say": "working"}]"#, &["--hook-retries", "0"]);
+    let ran = scripted(&project, r#"[{"say": "working"}]"#, &["--gate-retries", "0"]);
     assert_eq!((ran.code, ran.outcome()), (3, "needs_human"), "{}", ran.stderr);
-    let failing = ran.all("gates_judged")[0]["failing"].to_string();
+    let failing = ran.all("gates_evaluated")[0]["failing"].to_string();
     assert!(failing.contains("tests"), "{failing}");
 }
 
-/// Where there is no git, files tell that a gate wrote.
+/// Without git, a snapshot of the files shows that a gate changed them.
 #[test]
 fn without_git_gates_are_firm_too() {
     let config = "version: 1
@@ -293,12 +293,12 @@ hooks:
 ";
     let project = trusted_project(config, &[]);
     std::fs::remove_dir_all(project.root().join(".git")).unwrap();
-    let ran = scripted(&project, &format!("[{DONE}]"), &["--hook-retries", "0"]);
+    let ran = scripted(&project, &format!("[{DONE}]"), &["--gate-retries", "0"]);
     assert_eq!((ran.code, ran.outcome()), (3, "needs_human"), "{}", ran.stderr);
-    assert_eq!(ran.all("receipt_made")[0]["tree"], serde_json::Value::Null);
+    assert_eq!(ran.all("receipt_recorded")[0]["tree"], serde_json::Value::Null);
 }
 
-/// The claims' tests count, not the rules that passed before them.
+/// Only the tests of the claims count, not the rules that passed before them.
 #[test]
 fn rules_that_pass_do_not_make_honest_work_look_worse() {
     let gate = "#!/bin/sh
@@ -320,7 +320,7 @@ hooks:
     let project = trusted_project(config, &[("gate.sh", gate)]);
     let turns: Vec<String> =
         (1..=9).map(|n| format!(r#"{{"write": {{"fixed": "{n}"}}, "say": "one more"}}"#)).collect();
-    let ran = scripted(&project, &format!("[{}]", turns.join(",")), &["--hook-retries", "1"]);
+    let ran = scripted(&project, &format!("[{}]", turns.join(",")), &["--gate-retries", "1"]);
     assert_eq!((ran.code, ran.outcome()), (0, "complete"), "{}", ran.stderr);
 }
 
@@ -336,7 +336,7 @@ hooks:
 "
         );
         let project = trusted_project(&config, &[]);
-        let ran = scripted(&project, &format!("[{DONE}]"), &["--hook-retries", "0"]);
+        let ran = scripted(&project, &format!("[{DONE}]"), &["--gate-retries", "0"]);
         assert_eq!(ran.code, code, "{first} {second}: {}", ran.stderr);
     };
     check("2", "0", 0);
@@ -344,7 +344,7 @@ hooks:
     check("2", "2", 3);
 }
 
-/// Settings of a repository that have git run something, and attributes that use them.
+/// Settings of a repository that make git run a command, and attributes that use them.
 const HOSTILE: &[&str] = &[
     "core.fsmonitor=CANARY",
     "core.hooksPath=evil",
@@ -375,7 +375,7 @@ const HOSTILE: &[&str] = &[
     "submodule.x.update=!CANARY",
 ];
 
-/// What has changed, and which tree the gates ran on.
+/// A configuration that asks git for the changed files and for the tree of the gates.
 const ASKS_GIT: &str = "version: 1
 hooks:
   validation:
@@ -415,7 +415,7 @@ fn asking_git_runs_nothing_that_a_repository_names() {
     }
 }
 
-/// What a repository inside of the project names is run by whoever asks that one.
+/// The settings of a nested repository take effect in any git command that reads it.
 #[test]
 fn asking_git_runs_nothing_that_a_repository_inside_names() {
     let project = trusted_project(ASKS_GIT, &[("answer", "1\n")]);
@@ -443,10 +443,10 @@ fn asking_git_runs_nothing_that_a_repository_inside_names() {
     assert_eq!((ran.code, ran.outcome()), (0, "complete"), "{}", ran.stderr);
     assert!(!canary.exists());
     git(".", &["add", "--all"]);
-    assert!(canary.exists(), "it catches nobody");
+    assert!(canary.exists(), "the canary does not work");
 }
 
-/// No agent can install what a gate needs, so no further turn is paid for.
+/// An agent cannot install a missing dependency of a gate, so no further turn is spent.
 #[test]
 fn a_stop_gate_that_can_not_run_needs_a_person_after_one_turn() {
     let check = |gate: &str, parts: &[&str]| {
@@ -459,7 +459,8 @@ fn a_stop_gate_that_can_not_run_needs_a_person_after_one_turn() {
         assert_eq!((ran.code, ran.outcome()), (3, "needs_human"), "{gate}: {}", ran.stderr);
         assert_eq!(ran.count("iteration_started"), 1, "{gate}");
         assert_eq!(ran.verdicts(), ["escalate"], "{gate}");
-        let reason = ran.all("gates_judged")[0]["reason"].as_str().unwrap_or_default().to_owned();
+        let reason =
+            ran.all("gates_evaluated")[0]["reason"].as_str().unwrap_or_default().to_owned();
         for part in parts {
             assert!(reason.contains(part), "{gate}: {part}: {reason}");
         }
@@ -478,7 +479,7 @@ fn a_stop_gate_that_can_not_run_needs_a_person_after_one_turn() {
     check("command: 'exit 127'", &["exit code 127 and no output"]);
 }
 
-/// A suite that ends with 127 after it worked is a failure like any other.
+/// A test suite that produces output and exits with 127 is an ordinary failure.
 #[test]
 fn a_suite_that_worked_and_ends_with_127_is_for_the_agent() {
     let config = "version: 1\nhooks:\n  stop:\n    - {name: gate, command: 'grep -q 42 answer || { echo the answer is wrong >&2; exit 127; }'}\n";
@@ -490,7 +491,7 @@ fn a_suite_that_worked_and_ends_with_127_is_for_the_agent() {
     assert_eq!((ran.code, ran.verdicts().len()), (0, 2), "{}", ran.stderr);
 }
 
-/// A gate that ran before and can't any more was broken by the agent, which is told so once.
+/// A gate that ran before and no longer can was broken by the agent, which gets one report.
 #[test]
 fn a_gate_that_the_agent_broke_is_for_the_agent_first() {
     let config = "version: 1\nhooks:\n  stop:\n    - {name: gate, command: '$(cat run)'}\n";
@@ -510,16 +511,18 @@ fn a_reaction_that_can_not_start_leaves_an_event() {
     let ran = scripted(&project, &format!("[{DONE}]"), &[]);
     let runs = ran.all("hook_ran");
     let own =
-        runs.iter().find(|run| run["hookName"] == "ready").unwrap_or_else(|| panic!("{runs:?}"));
+        runs.iter().find(|run| run["hook_name"] == "ready").unwrap_or_else(|| panic!("{runs:?}"));
     assert_eq!(own["status"], "not_started", "{own}");
     assert!(own["reason"].as_str().unwrap().contains("not-there.sh"), "{own}");
 }
 
-/// A gate that timed out in silence gets a hint; one that printed until the end does not.
+/// A gate that timed out without output gets a hint. A gate that printed until the timeout does
+/// not.
 #[test]
 fn a_gate_that_times_out_in_silence_is_named_as_a_possible_watcher() {
     let hint = "does its command watch files or wait for input?";
-    // The gate that prints has a long timeout: on a busy machine it may get no processor for a second.
+    // The gate that prints has a long timeout, because a busy machine may not schedule it for a
+    // second.
     let ticking = "while true; do echo tick; sleep 0.02; done";
     for (command, timeout, is_quiet) in [("sleep 600", "700ms", true), (ticking, "4s", false)] {
         let config = format!(
@@ -527,7 +530,7 @@ fn a_gate_that_times_out_in_silence_is_named_as_a_possible_watcher() {
         );
         let project = trusted_project(&config, &[]);
         let turns = r#"[{"say": "<promise>COMPLETE</promise>"}]"#;
-        let ran = scripted(&project, turns, &["--hook-retries", "0"]);
+        let ran = scripted(&project, turns, &["--gate-retries", "0"]);
         assert_eq!(ran.code, 3, "{}", ran.stderr);
         let run = ran.all("hook_ran")[0].to_string();
         assert!(run.contains("timed_out"), "{run}");

@@ -1,4 +1,4 @@
-//! Limits, and what counts as progress.
+//! Limits, and the detection of progress.
 
 use std::time::{Duration, Instant};
 
@@ -25,7 +25,7 @@ hooks:
     assert!(project.read("errors").contains("no network"));
     let turns = project.read("turns").lines().count();
     assert_eq!(turns, 3);
-    assert!(began.elapsed() >= Duration::from_secs(1), "it waits before it tries again");
+    assert!(began.elapsed() >= Duration::from_secs(1), "no pause before the retry");
     assert_eq!(ran.count("iteration_started"), 3);
 }
 
@@ -44,7 +44,7 @@ fn a_session_ends_within_its_time() {
     assert_eq!(project.read("ends"), "ended\n");
 }
 
-/// Also where it is a hook that takes its time.
+/// The limit also applies while a hook runs.
 #[test]
 fn a_gate_does_not_outlive_its_session() {
     let project = trusted_project(
@@ -63,7 +63,7 @@ fn a_turn_that_never_ends_fails() {
     let project = trusted_project("version: 1\n", &[("agent.sh", "#!/bin/sh\nsleep 60\n")]);
     let ran = run(
         &project,
-        &["x", "--agent", "command:./agent.sh", "--max-turn", "300ms", "--max-errors", "1"],
+        &["x", "--agent", "command:./agent.sh", "--turn-timeout", "300ms", "--max-errors", "1"],
     );
     assert_eq!(ran.all("session_ended")[0]["limit"], "errors", "{}", ran.stderr);
     assert!(ran.all("turn_ended")[0]["error"].as_str().unwrap().contains("did not end within"));
@@ -73,8 +73,8 @@ fn a_turn_that_never_ends_fails() {
 fn money_and_tokens_end_it() {
     let check = |args: &[&str], limit: &str| {
         let project = trusted_project("version: 1\n", &[]);
-        let turns = r#"[{"write": {"a": "1"}, "usage": {"inputTokens": 900, "outputTokens": 100, "costMicros": 1000000}},
-                        {"write": {"a": "2"}, "usage": {"inputTokens": 900, "outputTokens": 100, "costMicros": 1000000}}]"#;
+        let turns = r#"[{"write": {"a": "1"}, "usage": {"input_tokens": 900, "output_tokens": 100, "cost_micros": 1000000}},
+                        {"write": {"a": "2"}, "usage": {"input_tokens": 900, "output_tokens": 100, "cost_micros": 1000000}}]"#;
         let ran = scripted(&project, turns, args);
         assert_eq!(ran.all("session_ended")[0]["limit"], limit, "{}", ran.stderr);
         assert_eq!(ran.count("turn_ended"), 2);
@@ -97,7 +97,8 @@ fn who_stands_still_is_told_and_then_stopped() {
 
 #[test]
 fn limits_are_said_at_the_start_and_kept() {
-    let project = trusted_project("version: 1\nlimits: {iterations: 7, duration: 2h}\n", &[]);
+    let project =
+        trusted_project("version: 1\nlimits: {max_iterations: 7, max_duration: 2h}\n", &[]);
     project.write("turns.json", r#"[{"say": "<promise>COMPLETE</promise>"}]"#);
     let args = ["run", "x", "--agent", "scripted:turns.json"];
     let text = project.run(&args).stdout;
@@ -107,5 +108,5 @@ fn limits_are_said_at_the_start_and_kept() {
     let first: serde_json::Value =
         serde_json::from_str(String::from_utf8(show.stdout).unwrap().lines().next().unwrap())
             .unwrap();
-    assert_eq!(first["data"]["limits"]["iterations"], 7);
+    assert_eq!(first["data"]["limits"]["max_iterations"], 7);
 }

@@ -1,10 +1,10 @@
-//! The points of a session and what of their output reaches which prompt.
+//! The hook points of a session, and the prompts that their output reaches.
 
 use hookloop_testkit::TestProject;
 
 use super::{run, scripted, trusted_project};
 
-/// Keeps each prompt that it gets.
+/// An agent that stores each prompt.
 const KEEPS_PROMPTS: &str = "#!/bin/sh
 n=$(ls prompts 2>/dev/null | wc -l)
 mkdir -p prompts
@@ -31,7 +31,7 @@ hooks:
     let ran = run(&project, &["do it", "--agent", "command:./agent.sh", "--max-iterations", "2"]);
     assert_eq!((ran.code, ran.outcome()), (4, "limit"), "{}", ran.stderr);
     let kinds = [&ran.events[0]["type"], &ran.events[ran.events.len() - 1]["type"]];
-    assert_eq!(kinds, ["session_started", "session_ended"], "all of it is printed");
+    assert_eq!(kinds, ["session_started", "session_ended"], "all events are printed");
     assert!(!kept(&project, 1).contains("Test output"));
     for prompt in [kept(&project, 2), kept(&project, 3)] {
         assert_eq!(prompt.matches("Test output for agent").count(), 1, "{prompt}");
@@ -88,9 +88,10 @@ echo turn >> order
     };
     assert_eq!(said(1), ["session_start", "pre_iteration"]);
     assert_eq!(said(2), ["post_iteration", "pre_iteration"]);
-    assert_eq!(said(3), ["on_error"], "at once, and nothing else");
+    assert_eq!(said(3), ["on_error"], "only the error");
     assert!(kept(&project, 3).contains("exit code 7"), "{}", kept(&project, 3));
-    // The prompt of a failed turn reached nobody; the newest output of a hook replaces the older one.
+    // The prompt of the failed turn was not delivered. The newest output of a hook replaces the
+    // older one.
     assert_eq!(said(4), ["post_iteration", "pre_iteration"]);
     assert_eq!(said(5), ["post_iteration"], "final delivery");
     assert_eq!(ran.count("session_ended"), 1);
@@ -110,7 +111,7 @@ hooks:
 ",
         &[],
     );
-    // What is not there can't be pinned, so it can't be trusted to be that.
+    // A missing file has no digest, so its absence cannot be trusted.
     project.write("not-there.sh", "#!/bin/sh\n");
     let ran = scripted(&project, r#"[{"say": "<promise>COMPLETE</promise>"}]"#, &[]);
     assert_eq!(ran.code, 3, "untrusted since it changed: {}", ran.stderr);
@@ -119,7 +120,7 @@ hooks:
     assert_eq!((ran.code, ran.outcome()), (6, "complete"), "{}", ran.stderr);
     let status = |name: &str| {
         let runs = ran.all("hook_ran");
-        let run = runs.into_iter().find(|run| run["hookName"] == name);
+        let run = runs.into_iter().find(|run| run["hook_name"] == name);
         run.map(|run| run["status"].as_str().unwrap().to_owned())
     };
     assert_eq!(status("slow").as_deref(), Some("timed_out"));
@@ -129,7 +130,7 @@ hooks:
     let text = |name: &str| {
         piped.iter().find(|item| item["from"] == name).map(|item| item["text"].as_str().unwrap())
     };
-    assert!(text("slow").unwrap().contains("partial"), "what it had said by then");
+    assert!(text("slow").unwrap().contains("partial"), "partial output is kept");
     assert!(text("broken").is_some() && text("fine").is_none());
 }
 
@@ -153,7 +154,7 @@ hooks:
     let prompt = kept(&project, 1);
     let places = [prompt.find("added-a").unwrap(), prompt.find("added-b").unwrap()];
     assert!(places.is_sorted() && prompt.matches("added-").count() == 2, "{prompt}");
-    // Nobody's session hears of what a person does.
+    // Changes by a person are not piped to any session.
     project.json(&["task", "add", "Goal", "--id", "c"]);
     let sessions = project.json(&["sessions", "list"]);
     let id = sessions[0]["id"].as_str().unwrap();
@@ -177,6 +178,6 @@ hooks:
     );
     let ran = scripted(&project, r#"[{"say": "working"}]"#, &["--max-iterations", "3"]);
     assert_eq!((ran.code, ran.outcome()), (4, "limit"), "{}", ran.stderr);
-    let decided: Vec<_> = ran.all("stop_decided");
+    let decided: Vec<_> = ran.all("stop_evaluated");
     assert!(decided.iter().all(|decided| decided["decision"] == "continue"), "{decided:?}");
 }

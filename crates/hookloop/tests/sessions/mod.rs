@@ -1,4 +1,4 @@
-//! Sessions of the real program with real hooks and agents that are scripts.
+//! Sessions of the real program with real hooks and scripts as agents.
 
 mod answers;
 mod checkout;
@@ -21,28 +21,30 @@ use hookloop_testkit::{SCRIPTED_AGENT, SessionOutput, TestProject};
 
 use crate::support::builder;
 
-/// Nothing in here takes longer.
+/// Time limit of every wait.
 pub(crate) const SOON: Duration = Duration::from_secs(30);
-/// Less than the programs of tests last that are broken off, and more than a busy machine delays that.
+/// Shorter than the interrupted programs of tests would run, and longer than a busy machine delays
+/// the interrupt.
 pub(crate) const BROKEN_OFF: Duration = Duration::from_secs(30);
 
-/// A trusted project in a git repository.
+/// Returns a trusted project in a git repository.
 pub(crate) fn trusted_project(config: &str, files: &[(&str, &str)]) -> TestProject {
     let builder = builder().config(config).initialized().repository().trusted();
     files.iter().fold(builder, |builder, (name, text)| builder.file(*name, *text)).build()
 }
 
-/// `hookloop run` with these arguments, to its end. Most agents of tests claim to be done and change nothing.
+/// Runs `hookloop run` with these arguments and `--no-changes-ok`, because most agents here change
+/// nothing.
 pub(crate) fn run(project: &TestProject, args: &[&str]) -> SessionOutput {
     run_as_it_is(project, &[&["--no-changes-ok"], args].concat())
 }
 
-/// The same with nothing but these arguments.
+/// Runs `hookloop run` with only these arguments.
 pub(crate) fn run_as_it_is(project: &TestProject, args: &[&str]) -> SessionOutput {
     project.json_command(&[&["run"], args].concat()).output().unwrap().into()
 }
 
-/// The same with turns of an agent that is written down.
+/// Runs `hookloop run` with the scripted turns of an agent.
 pub(crate) fn scripted(project: &TestProject, turns: &str, args: &[&str]) -> SessionOutput {
     project.write_turns(turns);
     run(project, &[&["work", "--agent", SCRIPTED_AGENT], args].concat())

@@ -10,7 +10,7 @@ hooks:
     - {name: tests, command: 'grep -q 42 answer'}
 ";
 
-/// Keeps each prompt that it gets, and changes a file.
+/// An agent that stores each prompt, and changes a file.
 const KEEPS_PROMPTS: &str = "#!/bin/sh
 cat > prompt-$HOOKLOOP_ITERATION
 echo $HOOKLOOP_ITERATION >> work
@@ -21,7 +21,7 @@ fn id_of_last(project: &TestProject) -> String {
     project.json(&["sessions", "list"])[0]["id"].as_str().unwrap().to_owned()
 }
 
-/// One turn that writes the answer and says this.
+/// Returns one turn that writes the answer and prints this text.
 fn one_turn(says: &str) -> String {
     serde_json::json!([{ "write": { "answer": "42\n" }, "say": says }]).to_string()
 }
@@ -48,9 +48,9 @@ fn a_promise_behind_text_is_no_claim_without_gates_and_no_quoted_one_is_with_the
         let project = trusted_project(config, &[]);
         let ran = scripted(&project, &one_turn(says), &["--max-iterations", "1"]);
         assert_eq!((ran.code, ran.outcome()), (4, "limit"), "{says}: {}", ran.stderr);
-        assert_eq!(ran.count("gates_judged"), 0, "{says}");
-        assert_eq!(ran.all("turn_ended")[0]["nearMisses"][0]["kind"], near_miss, "{says}");
-        let reason = ran.all("stop_decided")[0]["reason"].to_string();
+        assert_eq!(ran.count("gates_evaluated"), 0, "{says}");
+        assert_eq!(ran.all("turn_ended")[0]["near_misses"][0]["kind"], near_miss, "{says}");
+        let reason = ran.all("stop_evaluated")[0]["reason"].to_string();
         assert!(reason.contains("not a report"), "{reason}");
         let why = project.json(&["why", &id_of_last(&project)]).to_string();
         assert!(why.contains("reports nothing"), "{why}");
@@ -142,7 +142,8 @@ sed 's/.*\"iteration\": *\\([0-9]*\\).*/input-\\1/'
     assert_eq!(project.read("after"), "1\n2\n");
 }
 
-/// The bytes and lines that a text names as left out, and those that stand before and behind the note.
+/// Returns the bytes and lines that the note reports as omitted, and those before and after the
+/// note.
 fn counts(text: &str) -> ((usize, usize), (usize, usize)) {
     let (head, rest) = text.split_once("[… ").unwrap();
     let (note, tail) = rest.split_once(" left out …]\n").unwrap();
@@ -178,7 +179,7 @@ hooks:
         let piped = of_point.find(|piped| piped["channel"] != "instruction").unwrap();
         let text = piped["text"].as_str().unwrap();
         let ((bytes, lines), (kept, kept_lines)) = counts(text);
-        // A trimmed end of a line is no output.
+        // A trimmed line end does not count as output.
         assert!((799_999..=800_001).contains(&(bytes + kept)), "{point}: {bytes} + {kept}");
         assert!((99_999..=100_000).contains(&(lines + kept_lines)), "{point}: {lines}");
         let is_whole = |line: &&str| line.len() == 7 || !line.starts_with("10");
@@ -186,12 +187,12 @@ hooks:
     }
 }
 
-/// A gate that fails for good, and an agent that keeps its prompts and claims to be done.
+/// A gate that always fails, and an agent that stores its prompts and claims to be done.
 const FAILING: &str = "version: 1\nhooks:\n  stop:\n    - {name: tests, command: ./gate.sh}\n";
 const FAILS: &str = "#!/bin/sh\necho FAIL-42\nexit 1\n";
 const KEEPER: &str = "#!/bin/sh\necho x >> ../turns\ncat > ../prompt-$(wc -l < ../turns)\n\
                       date +%N > work\necho '<promise>COMPLETE</promise>'\n";
-const KEEPER_AT_LIMIT: [&str; 4] = ["--agent", "command:./agent.sh", "--hook-retries", "1"];
+const KEEPER_AT_LIMIT: [&str; 4] = ["--agent", "command:./agent.sh", "--gate-retries", "1"];
 
 #[test]
 fn a_session_that_continues_after_its_retry_limit_is_told_what_failed() {
@@ -208,7 +209,7 @@ fn a_session_that_continues_after_its_retry_limit_is_told_what_failed() {
 
 #[test]
 fn a_task_that_continues_after_the_retry_limit_is_told_what_failed() {
-    // The same session continues, or another one takes the task.
+    // The same session continues, or another one claims the task.
     for continued in ["resume", "run"] {
         let project = trusted_project(FAILING, &[("agent.sh", KEEPER), ("gate.sh", FAILS)]);
         project.json(&["task", "add", "Fix", "--id", "fix"]);

@@ -1,4 +1,4 @@
-//! Which sessions count as proven, and which gates as passed.
+//! Rules for when a session counts as proven, and a gate as passed.
 
 use hookloop_testkit::{SCRIPTED_AGENT, SessionOutput, TestProject, eventually};
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ const WORK: &str =
     r#"[{"write": {"work.txt": "done\n"}, "say": "Done.\n<promise>COMPLETE</promise>"}]"#;
 
 fn judged(ran: &SessionOutput) -> &Value {
-    ran.all("gates_judged").last().copied().unwrap()
+    ran.all("gates_evaluated").last().copied().unwrap()
 }
 
 /// Returns the output of `hookloop run` for people.
@@ -56,14 +56,14 @@ hooks:
     - {name: other, command: 'true', any_of: g, when: 'iteration > 99'}
 ";
     let project = trusted_project(config, &[]);
-    let ran = scripted(&project, WORK, &["--hook-retries", "0"]);
+    let ran = scripted(&project, WORK, &["--gate-retries", "0"]);
     assert_eq!((ran.code, ran.outcome()), (3, "needs_human"), "{}", ran.stderr);
 }
 
 #[test]
 fn a_condition_on_a_name_without_a_value_fails_the_gate() {
-    // Without delivery there is no branch at `stop`, so the name is refused when the file is read; at
-    // `before_submit` it is known. `project` is known everywhere.
+    // Without delivery there is no branch at `stop`, so hookloop rejects the name when it reads the
+    // file. At `before_submit` the name is known. `project` is known everywhere.
     let config = "version: 1
 hooks:
   stop:
@@ -80,7 +80,7 @@ hooks:
     - {name: tests, command: 'true', when: 'task.type == \"fix\"'}
 ";
     let project = trusted_project(config, &[]);
-    let ran = scripted(&project, WORK, &["--hook-retries", "0"]);
+    let ran = scripted(&project, WORK, &["--gate-retries", "0"]);
     assert_eq!((ran.code, ran.outcome()), (3, "needs_human"), "{}", ran.stderr);
     let ran_hook = ran.all("hook_ran");
     assert_eq!(ran_hook[0]["status"], "failed");
@@ -99,13 +99,13 @@ hooks:
     let project = trusted_project(config, &[]);
     let ran = scripted(&project, WORK, &[]);
     assert_eq!((ran.code, ran.outcome()), (0, "complete"), "{}", ran.stderr);
-    let note = ran.all("hook_ran").into_iter().find(|ran| ran["hookName"] == "note").unwrap();
+    let note = ran.all("hook_ran").into_iter().find(|ran| ran["hook_name"] == "note").unwrap();
     assert_eq!(note["status"], "failed");
     assert!(note["reason"].as_str().unwrap().contains("`task` has no value here"), "{note}");
     assert!(!project.root().join("noted").exists());
 }
 
-/// Every name that conditions may use at a point of a session has a value there.
+/// Checks that every name that conditions may use at a point of a session has a value there.
 #[test]
 fn every_name_of_a_condition_has_a_value_in_a_session() {
     let names = |point: &str| -> Vec<&str> {
@@ -143,13 +143,13 @@ fn every_name_of_a_condition_has_a_value_in_a_session() {
     assert_eq!((ran.code, ran.outcome()), (0, "complete"), "{}", ran.stderr);
     for name in expected {
         let runs: Vec<&Value> =
-            ran.all("hook_ran").into_iter().filter(|ran| ran["hookName"] == *name).collect();
+            ran.all("hook_ran").into_iter().filter(|ran| ran["hook_name"] == *name).collect();
         assert!(!runs.is_empty(), "{name} did not run");
         assert!(runs.iter().all(|ran| ran["status"] == "passed"), "{name}: {runs:?}");
     }
 }
 
-/// `hookloop run` with these turns, and nothing that loosens a rule.
+/// Runs `hookloop run` with these turns, without options that loosen a rule.
 fn honest(project: &TestProject, turns: &str, args: &[&str]) -> SessionOutput {
     project.write("../turns.json", turns);
     let agent = ["work", "--agent", "scripted:../turns.json"];
@@ -167,7 +167,7 @@ const CLAIM: &str = r#"[{"say": "Done.\n<promise>COMPLETE</promise>"}]"#;
 fn complete_without_a_gate_that_passed_is_exit_code_6() {
     let check = |config: &str, code: i32, proven: bool| {
         let project = trusted_project(config, &[]);
-        let ran = honest(&project, WORK, &["--hook-retries", "0", "--at-retry-limit", "accept"]);
+        let ran = honest(&project, WORK, &["--gate-retries", "0", "--at-retry-limit", "accept"]);
         assert_eq!((ran.code, ran.outcome()), (code, "complete"), "{config}: {}", ran.stderr);
         assert_eq!(is_proven(&ran), proven, "{config}");
         let listed = project.json(&["sessions", "list"]);
@@ -255,7 +255,7 @@ fn a_commit_is_a_change() {
     assert_eq!((ran.code, is_proven(&ran)), (0, true), "{}", ran.stderr);
 }
 
-/// A project whose hooks of this point run a command; its only gate passes.
+/// Returns a project with a hook at this point that runs a command; its only gate passes.
 fn project_with_hook(point: &str, command: &str) -> TestProject {
     let hook = format!("  {point}:\n    - {{name: log, command: '{command}'}}\n");
     trusted_project(&format!("{TESTS}{hook}"), &[])
@@ -380,7 +380,7 @@ fn no_turn_follows_an_acceptance_or_the_retry_limit() {
         // A turn after the decision would write another file.
         let turns = r#"[{"write": {"first": "x"}, "say": "<promise>COMPLETE</promise>"},
             {"write": {"second": "x"}, "say": "<promise>COMPLETE</promise>"}]"#;
-        let ran = honest(&project, turns, &["--hook-retries", "0", "--at-retry-limit", answer]);
+        let ran = honest(&project, turns, &["--gate-retries", "0", "--at-retry-limit", answer]);
         assert_eq!(ran.code, code, "{answer}: {}", ran.stderr);
         assert_eq!(ran.count("turn_ended"), 1, "{answer}");
         assert!(!project.root().join("second").exists(), "{answer}");
@@ -401,7 +401,7 @@ hooks:
         {"write": {"second": "x"}, "say": "<promise>COMPLETE</promise>"}]"#;
     let ran = honest(&project, turns, &["--max-iterations", "1"]);
     assert_eq!((ran.code, ran.outcome()), (4, "limit"), "{}", ran.stderr);
-    assert_eq!((ran.count("turn_started"), ran.count("gates_judged")), (1, 1));
+    assert_eq!((ran.count("turn_started"), ran.count("gates_evaluated")), (1, 1));
     assert!(!is_proven(&ran));
 }
 
@@ -410,7 +410,7 @@ const TWO_TASKS: [&[&str]; 2] = [
     &["task", "add", "second", "--id", "second", "--depends-on", "first"],
 ];
 
-/// Runs two tasks, the second of which depends on the first; answers the states that they are in.
+/// Runs two tasks, the second dependent on the first; returns the exit code and their states.
 fn two_tasks(project: &TestProject) -> (i32, [String; 2]) {
     for add in TWO_TASKS {
         project.json(add);
@@ -440,7 +440,7 @@ fn a_task_without_proof_does_not_release_its_dependents() {
     let reason = shown["blocked"]["reason"].as_str().unwrap();
     assert!(reason.starts_with("completed without proof"), "{reason}");
     assert!(reason.contains("hookloop task complete first"), "{reason}");
-    // A person's word releases the dependent, and proves nothing.
+    // A person's completion releases the dependent, but proves nothing.
     project.json(&["task", "unblock", "first"]);
     project.json(&["task", "complete", "first"]);
     assert_eq!(project.json(&["task", "show", "first"])["proven"], false);
@@ -480,7 +480,7 @@ fn a_project_with_a_stop_hook_is_not_told_to_add_one() {
         let text = printed_in(&project);
         assert!(text.contains(reason), "{text}");
         assert!(!text.contains("add a `stop` hook"), "{text}");
-        assert!(text.contains("try: hookloop why "), "{text}");
+        assert!(text.contains("run: hookloop why "), "{text}");
         let project = trusted_project(config, &[]);
         own_file(&project, "version: 1\n");
         assert_eq!(two_tasks(&project).0, 3);

@@ -16,7 +16,7 @@ hooks:
     - {name: quick, command: 'true'}
     - {name: slow, command: ./slow.sh, timeout: 10m}
 ";
-/// Prints a line on each stream, and waits for a file before each but the first.
+/// Prints a line on each stream, and waits for a file before each line except the first.
 const SLOW: &str = "#!/bin/sh
 echo one of three
 until [ -e go-2 ]; do sleep 0.02; done
@@ -36,7 +36,7 @@ fn shown(project: &TestProject, args: &[&str]) -> String {
     output.stdout + &output.stderr
 }
 
-/// A session whose output is in the file `out`.
+/// A session whose output goes to the file `out`.
 struct Running {
     child: Child,
     out: PathBuf,
@@ -71,7 +71,7 @@ fn steps(project: &TestProject) -> Value {
     project.json(&["status"])["sessions"].clone()
 }
 
-/// Waits until the last line of the gate that runs is this one.
+/// Waits until this is the last line of the running gate.
 fn wait_for_line(project: &TestProject, line: &str) {
     eventually(line, SOON, || {
         let lines = &steps(project)[0]["now"]["hooks"][0]["lines"];
@@ -89,9 +89,9 @@ fn a_gate_that_takes_long_is_shown_in_a_pipe_and_to_other_processes() {
     let id = session["id"].as_str().unwrap().to_owned();
     let hook = &session["now"]["hooks"][0];
     assert_eq!((&hook["name"], &hook["command"]), (&"slow".into(), &"./slow.sh".into()));
-    assert_eq!(session["now"]["step"]["kind"], "hooks");
+    assert_eq!(session["now"]["step"]["type"], "hooks");
     assert_eq!(session["now"]["step"]["point"], "stop");
-    // The gate before it is in the log and in the output already.
+    // The previous gate is already in the log and in the output.
     let log = shown(&project, &["sessions", "show", &id]);
     assert!(log.contains("quick") && !log.contains("slow"), "{log}");
     running.wait_for("quick");
@@ -119,7 +119,7 @@ fn a_gate_that_takes_long_is_shown_in_a_pipe_and_to_other_processes() {
     ];
     assert!(order.map(place).is_sorted(), "{text}");
     assert!(!text.contains('\u{1b}') && !text.contains('\r'), "{text}");
-    assert_eq!(steps(&project), serde_json::json!([]), "nothing runs any more");
+    assert_eq!(steps(&project), serde_json::json!([]), "no step is running");
     assert_eq!(project.json(&["why", &id])["now"], Value::Null);
 }
 
@@ -132,8 +132,8 @@ fn the_step_of_a_process_that_died_is_not_shown() {
     let id = steps(&project)[0]["id"].as_str().unwrap().to_owned();
     running.child.kill().unwrap();
     running.child.wait().unwrap();
-    // Processes that it was about to start may have its lock for a moment.
-    eventually("nothing runs", SOON, || steps(&project) == serde_json::json!([]));
+    // Processes that the session was about to start may hold its lock for a moment.
+    eventually("no running step", SOON, || steps(&project) == serde_json::json!([]));
     let why = project.json(&["why", &id]);
     assert_eq!((&why["state"], &why["now"]), (&"interrupted".into(), &Value::Null));
 }
@@ -149,13 +149,13 @@ fn an_interrupted_session_is_named_with_the_command_that_continues_it() {
     assert_eq!(project.json(&["status"])["interrupted_sessions"], serde_json::json!([]));
     running.child.kill().unwrap();
     running.child.wait().unwrap();
-    eventually("nothing runs", SOON, || steps(&project) == serde_json::json!([]));
+    eventually("no running step", SOON, || steps(&project) == serde_json::json!([]));
     let resume = format!("hookloop resume {id}");
     let why = project.json(&["why", "t1"]);
     assert_eq!(why["next"], resume.as_str(), "{why}");
     let told = format!("session {id} was interrupted: its program died");
     assert_eq!(why["reasons"][0], told.as_str(), "{why}");
-    assert!(!why.to_string().contains("works on it"), "{why}");
+    assert!(!why.to_string().contains("claimed by"), "{why}");
     let status = project.json(&["status"]);
     let interrupted = &status["interrupted_sessions"][0];
     assert_eq!((&interrupted["id"], &interrupted["task"]), (&id.as_str().into(), &"t1".into()));
@@ -169,7 +169,7 @@ fn an_interrupted_session_is_named_with_the_command_that_continues_it() {
         assert!(paused.stderr.contains(&resume), "{}", paused.stderr);
     }
     let sent = shown(&project, &["message", "Go on."]);
-    assert!(sent.contains("does not run") && sent.contains(&resume), "{sent}");
+    assert!(sent.contains("is not running") && sent.contains(&resume), "{sent}");
     assert_eq!(project.json(&["message", "Go on."])["running"], false);
 }
 

@@ -1,4 +1,4 @@
-//! A session runs the bytes of the scripts that it began with, to its end.
+//! A session runs the bytes of the scripts that it started with, until its end.
 
 use std::process::{Child, Stdio};
 
@@ -13,7 +13,7 @@ hooks:
 ";
 const RED: &str = "#!/bin/sh\necho red >> runs\nexit 2\n";
 const GREEN: &str = "#!/bin/sh\necho green >> runs\nexit 0\n";
-/// Waits in its first turn, and claims to be done once the file `go` is there.
+/// Waits in its first turn, and claims to be done when the file `go` exists.
 const AGENT: &str = "#!/bin/sh
 cat >> prompts
 echo begun >> begun
@@ -27,9 +27,9 @@ fn project() -> TestProject {
     trusted_project(CONFIG, &[("gate.sh", RED), ("agent.sh", AGENT), (".gitignore", ignored)])
 }
 
-/// A session whose agent is in its first turn.
+/// Starts a session and waits for the first turn of its agent.
 fn start(project: &TestProject) -> Child {
-    let args = ["run", "x", "--agent", "command:./agent.sh", "--hook-retries", "1"];
+    let args = ["run", "x", "--agent", "command:./agent.sh", "--gate-retries", "1"];
     let child = project.json_command(&args).stdin(Stdio::null()).spawn().unwrap();
     eventually("the agent begins", SOON, || !project.read("begun").is_empty());
     child
@@ -65,8 +65,8 @@ fn a_resumed_session_runs_the_scripts_that_it_began_with() {
     let resumed = resume(&project, &[]);
     assert_eq!((resumed.code, resumed.outcome()), (3, "needs_human"), "{}", resumed.stderr);
     assert_eq!(runs(&project), ["red", "red"]);
-    let drift = resumed.all("trust_drift");
-    assert!(drift[0]["what"][0].as_str().unwrap().ends_with("gate.sh"), "{drift:?}");
+    let drift = resumed.all("trust_drift_detected");
+    assert!(drift[0]["changed"][0].as_str().unwrap().ends_with("gate.sh"), "{drift:?}");
 }
 
 #[test]
@@ -75,7 +75,7 @@ fn changed_scripts_are_run_after_resume_with_changed_hooks() {
     let child = start(&project);
     project.write("gate.sh", GREEN);
     kill(child);
-    // The new bytes have to be trusted, too.
+    // The new bytes must be trusted, too.
     let refused = resume(&project, &["--with-changed-hooks"]);
     assert_eq!(refused.code, 3, "{}", refused.stderr);
     assert!(refused.stderr.contains("not trusted"), "{}", refused.stderr);
@@ -87,7 +87,7 @@ fn changed_scripts_are_run_after_resume_with_changed_hooks() {
     assert_eq!(resumed.all("session_resumed")[0]["scripts"][0]["path"], "gate.sh");
 }
 
-/// A session that was resumed with other scripts runs those to its end.
+/// A session that was resumed with other scripts runs these until its end.
 #[test]
 fn scripts_that_a_resume_agreed_to_are_kept_in_turn() {
     let project = project();
@@ -108,7 +108,7 @@ fn scripts_that_a_resume_agreed_to_are_kept_in_turn() {
     assert_eq!(runs(&project), ["second", "second"]);
 }
 
-/// The session runs the bytes that it began with, however the agent changes the script.
+/// The session runs the bytes that it started with, even if the agent changes the script.
 #[test]
 fn a_script_that_changes_in_a_session_still_runs_as_it_was() {
     for change in [
@@ -124,17 +124,18 @@ fn a_script_that_changes_in_a_session_still_runs_as_it_was() {
         let agent =
             format!("#!/bin/sh\ncat >> prompts\n{change}\necho '<promise>COMPLETE</promise>'\n");
         project.write("agent.sh", &agent);
-        let args = ["x", "--agent", "command:./agent.sh", "--hook-retries", "1"];
+        let args = ["x", "--agent", "command:./agent.sh", "--gate-retries", "1"];
         let ran = super::run(&project, &args);
         assert_eq!((ran.code, ran.outcome()), (3, "needs_human"), "{change}: {}", ran.stderr);
         assert_eq!(runs(&project), ["red", "red"], "{change}");
-        assert!(ran.count("trust_drift") >= 1, "{change}");
+        assert!(ran.count("trust_drift_detected") >= 1, "{change}");
         let prompts = project.read("prompts");
         assert!(!prompts.contains("trust"), "{change}: {prompts}");
     }
 }
 
-/// A word of a gate's command that named no file when the session began runs no file that appears later.
+/// A word of a gate's command that named no file at the start of the session runs no file that
+/// appears later.
 #[test]
 fn a_file_that_appears_in_a_session_is_not_run() {
     let config = "version: 1
@@ -149,14 +150,14 @@ chmod +x late.sh
 echo '<promise>COMPLETE</promise>'
 ";
     let project = trusted_project(config, &[("agent.sh", agent)]);
-    let args = ["x", "--agent", "command:./agent.sh", "--hook-retries", "0"];
+    let args = ["x", "--agent", "command:./agent.sh", "--gate-retries", "0"];
     let ran = super::run(&project, &args);
     assert_eq!((ran.code, ran.outcome()), (3, "needs_human"), "{}", ran.stderr);
     assert!(project.root().join("late.sh").exists());
     assert!(!project.root().join("evil").exists());
 }
 
-/// Without the kept copies the session can't go on as it began, and says so.
+/// Without the stored copies, the session cannot continue with its scripts and reports this.
 #[test]
 fn a_resume_without_the_kept_scripts_needs_agreement() {
     let project = project();
@@ -176,7 +177,7 @@ fn a_resume_without_the_kept_scripts_needs_agreement() {
     assert_eq!(resumed.code, 0, "{}", resumed.stderr);
 }
 
-/// A kept copy that is not the bytes that its digest names is not run.
+/// A stored copy that does not match its digest is not run.
 #[test]
 fn a_kept_script_that_was_altered_is_not_run() {
     let project = project();
@@ -195,7 +196,7 @@ fn a_kept_script_that_was_altered_is_not_run() {
     assert_eq!(runs(&project), [""; 0]);
 }
 
-/// A session of nothing but unchanged scripts is resumed as before.
+/// A session whose scripts are unchanged is resumed without further consent.
 #[test]
 fn an_unchanged_script_needs_no_agreement() {
     let project = project();
@@ -204,13 +205,14 @@ fn an_unchanged_script_needs_no_agreement() {
     let resumed = resume(&project, &[]);
     assert_eq!((resumed.code, resumed.outcome()), (3, "needs_human"), "{}", resumed.stderr);
     assert_eq!(runs(&project), ["red", "red"]);
-    assert_eq!(resumed.count("trust_drift"), 0);
+    assert_eq!(resumed.count("trust_drift_detected"), 0);
     let later =
-        scripted(&project, r#"[{"say": "<promise>COMPLETE</promise>"}]"#, &["--hook-retries", "0"]);
+        scripted(&project, r#"[{"say": "<promise>COMPLETE</promise>"}]"#, &["--gate-retries", "0"]);
     assert_eq!(later.code, 3, "{}", later.stderr);
 }
 
-/// A reaction that may not run says why in the agent's prompt, and not how a person would change that.
+/// A reaction that may not run reports the reason in the agent's prompt, but not the command that
+/// would allow it.
 #[test]
 fn a_reaction_that_is_not_trusted_tells_the_agent_no_command() {
     let config = "version: 1

@@ -1,4 +1,4 @@
-//! What makes an iteration the last one: presets, rules, and commands that decide.
+//! Conditions that make an iteration the last one: presets, rules, and commands that decide.
 
 use super::commands::plain;
 use super::{scripted, trusted_project};
@@ -34,7 +34,7 @@ fn each_preset_stops_when_it_says() {
     check(rules, "promise", works, 4, 3);
     check(plain, "turn", silent, 6, 1);
     check(plain, "tasks", silent, 6, 1);
-    // A promise that the rules do not bear out.
+    // A promise that the rules contradict.
     check(rules, "default", r#"[{"say": "<promise>COMPLETE</promise>"}]"#, 4, 3);
     check(rules, "promise", r#"[{"say": "<promise>COMPLETE</promise>"}]"#, 4, 3);
 }
@@ -55,7 +55,8 @@ fn promises_in_prose_and_code_promise_nothing() {
 const GATED: &str = "version: 1\nhooks:\n  stop:\n    - {name: tests, command: 'true'}\n";
 const UNGATED: &str = "version: 1\n";
 
-/// A promise counts wherever its line is in the message; at the end of the last line it counts with gates.
+/// A promise counts on its own line anywhere in the message. At the end of the last line it counts
+/// with gates.
 #[test]
 fn a_promise_counts_on_a_line_of_its_own_anywhere_and_with_gates_at_the_end() {
     let check = |say: &str, gated: i32, ungated: i32| {
@@ -79,7 +80,7 @@ fn promises_that_contradict_each_other_are_recorded_and_told() {
         let turns = serde_json::json!([{ "say": say, "write": {"work": "1"} }]).to_string();
         let ran = scripted(&project, &turns, &[]);
         assert_eq!(ran.code, code, "{say}: {}", ran.stderr);
-        let decided = ran.all("stop_decided");
+        let decided = ran.all("stop_evaluated");
         assert_eq!(decided[0]["contradicting"], promises, "{say}");
         let id = project.json(&["sessions", "list"])[0]["id"].as_str().unwrap().to_owned();
         let why = project.json(&["why", &id]);
@@ -100,13 +101,13 @@ fn promises_that_contradict_each_other_are_recorded_and_told() {
     let last = "<promise>BLOCKED</promise>\nWhich one?\n<promise>ESCALATE</promise>";
     let both = "the agent reported ESCALATE and BLOCKED in one turn";
     check(GATED, last, 3, both, serde_json::json!(["BLOCKED", "ESCALATE"]));
-    // The same promise twice contradicts nothing.
+    // The same promise twice is not a contradiction.
     let twice = r#"[{"say": "<promise>COMPLETE</promise>\nYes.\n<promise>COMPLETE</promise>"}]"#;
     let ran = scripted(&trusted_project(UNGATED, &[]), twice, &[]);
-    assert_eq!((ran.code, ran.all("stop_decided")[0].get("contradicting")), (6, None));
+    assert_eq!((ran.code, ran.all("stop_evaluated")[0].get("contradicting")), (6, None));
 }
 
-/// A person decides, and is told both promises and the agent's words.
+/// A person decides, and gets both promises and the agent's text.
 #[test]
 fn a_contradiction_that_no_gate_judges_goes_to_a_person() {
     let turns = r#"[{"say": "<promise>COMPLETE</promise>\n\nThe key is missing.\n<promise>ESCALATE</promise>"}]"#;
@@ -117,7 +118,7 @@ fn a_contradiction_that_no_gate_judges_goes_to_a_person() {
     assert_eq!(reason, told);
 }
 
-/// Writes down what it is told, and decides by the rules' results.
+/// Stores its input, and decides by the results of the rules.
 const TDD: &str = r#"#!/bin/sh
 cat > context.json
 if grep -q '"ruleName":"tests_pass","passed":true' context.json; then
@@ -147,7 +148,7 @@ hooks:
     let turns = r#"[{"say": "thinking"}, {"write": {"answer": "42"}, "say": "wrote it"}]"#;
     let ran = scripted(&project, turns, &[]);
     assert_eq!((ran.code, ran.outcome()), (0, "complete"), "{}", ran.stderr);
-    let decided = ran.all("stop_decided");
+    let decided = ran.all("stop_evaluated");
     assert_eq!(decided[0]["reason"], "Tests still failing");
     assert_eq!((&decided[1]["decision"], &decided[1]["by"]), (&"complete".into(), &"tdd".into()));
     let told: Vec<_> = ran.all("output_piped");
@@ -227,7 +228,7 @@ hooks:
         let project = trusted_project(&config, &[]);
         let ran = scripted(&project, r#"[{"say": "x"}]"#, &["--max-iterations", "1"]);
         assert_eq!(ran.code, code, "{first} {second}: {}", ran.stderr);
-        assert_eq!(ran.all("stop_decided")[0]["by"], by, "{first} {second}");
+        assert_eq!(ran.all("stop_evaluated")[0]["by"], by, "{first} {second}");
     };
     check("exit 0", "exit 3", 6, "first");
     check("exit 2", "exit 0", 6, "second");
@@ -260,13 +261,13 @@ hooks:
     let ran = scripted(&project, turns, &[]);
     assert_eq!((ran.code, ran.outcome()), (0, "complete"), "{}", ran.stderr);
     let failing: Vec<usize> = ran
-        .all("stop_decided")
+        .all("stop_evaluated")
         .iter()
         .map(|decided| decided["failing"].as_array().unwrap().len())
         .collect();
     assert_eq!(failing, [3, 2, 1, 0]);
-    // The rules that decided were green on this very tree: they were not run again.
-    let runs = ran.all("hook_ran").iter().filter(|run| run["hookName"] == "covered").count();
+    // The rules that decided passed on this tree, so they did not run again.
+    let runs = ran.all("hook_ran").iter().filter(|run| run["hook_name"] == "covered").count();
     assert_eq!(runs, 4);
     project.write("big", &"x\n".repeat(60));
     let ran = scripted(
@@ -274,7 +275,7 @@ hooks:
         r#"[{"write": {"big2": "x\nx\n"}, "say": "x"}]"#,
         &["--max-iterations", "1"],
     );
-    let decided = ran.all("stop_decided");
+    let decided = ran.all("stop_evaluated");
     let failing = decided[0]["failing"].to_string();
-    assert!(!failing.contains("small"), "what was there before is not counted: {failing}");
+    assert!(!failing.contains("small"), "earlier changes are counted: {failing}");
 }

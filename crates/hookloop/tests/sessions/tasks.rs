@@ -34,7 +34,7 @@ fn ready_tasks_are_done_by_priority_until_none_is_left() {
     let ran = tasks(&project, DONE, &[]);
     assert_eq!((ran.code, ran.outcome()), (6, "complete"), "{}", ran.stderr);
     let taken: Vec<_> = ran
-        .all("task_taken")
+        .all("session_task_claimed")
         .iter()
         .map(|taken| taken["task"].as_str().unwrap().to_owned())
         .collect();
@@ -50,7 +50,7 @@ fn a_task_that_needs_a_human_is_left_and_the_others_go_on() {
     let project = trusted_project(config, &[]);
     add(&project, "bad", &["--priority", "0"]);
     add(&project, "good", &["--priority", "1"]);
-    let ran = tasks(&project, DONE, &["--hook-retries", "1", "--max-no-progress", "9"]);
+    let ran = tasks(&project, DONE, &["--gate-retries", "1", "--max-no-progress", "9"]);
     assert_eq!((ran.code, ran.outcome()), (3, "needs_human"), "{}", ran.stderr);
     assert_eq!(
         (state(&project, "bad"), state(&project, "good")),
@@ -81,7 +81,7 @@ fn an_agent_does_not_complete_its_task_itself() {
     let turns = format!(
         r#"[{{"run": "{program} task complete a || true", "say": "<promise>COMPLETE</promise>"}}]"#
     );
-    let ran = tasks(&project, &turns, &["--hook-retries", "0"]);
+    let ran = tasks(&project, &turns, &["--gate-retries", "0"]);
     assert_eq!((ran.code, ran.outcome()), (3, "needs_human"), "{}", ran.stderr);
     assert_eq!(state(&project, "a"), "blocked");
 }
@@ -108,12 +108,12 @@ fn a_task_that_was_accepted_leaves_the_session_unproven() {
         &[],
     );
     add(&project, "a", &[]);
-    let ran = tasks(&project, DONE, &["--hook-retries", "0", "--at-retry-limit", "accept"]);
+    let ran = tasks(&project, DONE, &["--gate-retries", "0", "--at-retry-limit", "accept"]);
     assert_eq!((ran.code, ran.outcome()), (6, "complete"), "{}", ran.stderr);
     assert_eq!(ran.all("session_ended")[0]["unproven"], true);
 }
 
-/// While a session rests, others may have its task.
+/// While a session is paused, another session may claim its task.
 #[test]
 fn a_pause_gives_the_task_back() {
     let project = trusted_project("version: 1\n", &[]);
@@ -126,7 +126,7 @@ fn a_pause_gives_the_task_back() {
         let ran = scope.spawn(|| tasks(&project, &turns, &[]));
         let began = std::time::Instant::now();
         while !project.root().join("begun").exists() {
-            assert!(began.elapsed() < std::time::Duration::from_secs(60), "no turn begins");
+            assert!(began.elapsed() < std::time::Duration::from_secs(60), "no turn started");
             std::thread::sleep(std::time::Duration::from_millis(10));
         }
         project.json(&["pause"]);
@@ -151,7 +151,7 @@ fn why_names_the_proof_of_each_task_of_a_session() {
     project.json(&["task", "add", "Second", "--id", "b", "--priority", "1"]);
     let ran = run_as_it_is(&project, &["--tasks", "--agent", "command:./agent.sh"]);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
-    let receipts = ran.all("receipt_made");
+    let receipts = ran.all("receipt_recorded");
     assert_eq!(receipts.len(), 2, "{receipts:?}");
     assert_ne!(receipts[0]["tree"], receipts[1]["tree"]);
     for (task, receipt, iterations) in

@@ -1,5 +1,5 @@
-//! Failures that stop nothing are shown: in the output of `run`, by `sessions show`, and to the agent where the hook
-//! asks for it.
+//! Failures that stop nothing are shown: in the output of `run`, by `sessions show`, and to the
+//! agent if the hook requests it.
 
 use hookloop_testkit::TestProject;
 
@@ -7,7 +7,7 @@ use super::{scripted, trusted_project};
 
 const DONE: &str = r#"{"write": {"work": "1"}, "say": "<promise>COMPLETE</promise>"}"#;
 
-/// The output of the program for people.
+/// Returns the output of the program without `--json`.
 pub(super) fn shown(project: &TestProject, args: &[&str]) -> String {
     let output = project.run(args);
     output.stdout + &output.stderr
@@ -18,7 +18,7 @@ fn run_for_people(project: &TestProject, turns: &str) -> String {
     shown(project, &["run", "work", "--agent", "scripted:turns.json", "--no-changes-ok"])
 }
 
-/// Exit code 1 of an open gate lets the work pass; its output is information.
+/// Exit code 1 of a gate with `on_failure: open` lets the work pass; its output is information.
 #[test]
 fn output_of_an_open_gate_that_failed_is_shown() {
     let config = "version: 1
@@ -38,7 +38,8 @@ hooks:
     assert!(output.contains("| three warnings"), "{output}");
 }
 
-/// hookloop cannot name the failing checks of an unknown test runner, so it shows the gate's output.
+/// hookloop cannot name the failing checks of an unknown test runner, so it shows the gate's
+/// output.
 #[test]
 fn the_last_output_of_a_gate_that_blocks_is_shown() {
     let gate = "#!/bin/sh
@@ -49,19 +50,19 @@ exit 1
     let config = "version: 1\nhooks:\n  stop:\n    - {name: odd, command: ./gate.sh}\n";
     let project = trusted_project(config, &[("gate.sh", gate)]);
     project.write("turns.json", &format!("[{DONE}]"));
-    let run = ["run", "work", "--agent", "scripted:turns.json", "--hook-retries", "0"];
+    let run = ["run", "work", "--agent", "scripted:turns.json", "--gate-retries", "0"];
     let output = shown(&project, &run);
     let id = project.json(&["sessions", "list"])[0]["id"].as_str().unwrap().to_owned();
     let later = shown(&project, &["sessions", "show", &id]);
     for text in [output, later] {
         assert!(text.contains("sent back: gate odd failed"), "{text}");
         assert!(text.contains("| line 3.") && text.contains("| line 9."), "{text}");
-        assert!(!text.contains("| line 2."), "eight lines are enough: {text}");
+        assert!(!text.contains("| line 2."), "more than eight lines: {text}");
         assert!(text.contains("| red     after a tab\\x07\n"), "{text}");
     }
 }
 
-/// The checks that fail are named instead.
+/// The output names the failing checks instead.
 #[test]
 fn the_output_of_a_known_test_runner_is_not_repeated() {
     let gate = "#!/bin/sh
@@ -74,7 +75,7 @@ exit 101
     let config = "version: 1\nhooks:\n  stop:\n    - {name: tests, command: ./gate.sh}\n";
     let project = trusted_project(config, &[("gate.sh", gate)]);
     project.write("turns.json", &format!("[{DONE}]"));
-    let run = ["run", "work", "--agent", "scripted:turns.json", "--hook-retries", "0"];
+    let run = ["run", "work", "--agent", "scripted:turns.json", "--gate-retries", "0"];
     let output = shown(&project, &run);
     assert!(output.contains("sent back by tests: latin1 fails"), "{output}");
     assert!(!output.contains("| test"), "{output}");
@@ -107,7 +108,7 @@ hooks:
     assert!(why.contains("hook `publish` at task_completed failed: exit code 3"), "{why}");
 }
 
-/// Gates that do not block and ask for it are heard in the next prompt.
+/// The output of gates that do not block and request `pipe_output` is in the next prompt.
 #[test]
 fn a_gate_that_passed_is_piped_where_it_asks_for_it() {
     let config = "version: 1
@@ -136,7 +137,7 @@ hooks:
     let coverage = "coverage is 71 percent";
     let both = [("coverage", coverage), ("advice", advice)];
     assert_eq!(piped, [both, both].concat());
-    // What the gates of the last claim had to say is in a last turn, once.
+    // A final turn gets the output of the gates of the last claim, once.
     assert_eq!(ran.count("turn_started"), 1);
     assert_eq!((ran.code, ran.outcome()), (0, "complete"), "{}", ran.stderr);
     assert_eq!(project.read("answer"), "42\n");

@@ -1,4 +1,4 @@
-//! `hookloop doctor`: each thing broken for real, the hint typed, and the line green.
+//! `hookloop doctor`: each test breaks one part, runs the hint, and expects the finding to be ok.
 
 use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant};
@@ -16,22 +16,22 @@ fn doctor(project: &Project) -> Vec<Value> {
     findings
 }
 
-/// The worst that is said about something.
+/// Returns the most severe finding about something.
 fn about(findings: &[Value], group: &str, about: &str) -> Value {
     let of = findings.iter().filter(|f| f["group"] == group && f["about"] == about);
     let rank =
         |finding: &&Value| ["ok", "warning", "error"].iter().position(|s| finding["status"] == **s);
     of.max_by_key(rank)
         .cloned()
-        .unwrap_or_else(|| panic!("nothing about {group} {about}: {findings:#?}"))
+        .unwrap_or_else(|| panic!("no finding about {group} {about}: {findings:#?}"))
 }
 
-/// Something is broken; its hint is typed; it is not broken any more.
+/// Checks that a finding has this status, and that its command fixes the problem.
 fn check_mended(project: &Project, group: &str, name: &str, status: &str) {
     let broken = about(&doctor(project), group, name);
     assert_eq!(broken["status"], status, "{broken}");
     let command = broken["command"].as_str().unwrap_or_else(|| panic!("no command: {broken}"));
-    // Nobody is at a terminal here to be asked.
+    // No terminal is available for a confirmation.
     let command = match command {
         "hookloop hooks trust" | "hookloop agents trust" | "hookloop init" => {
             format!("{command} --yes")
@@ -62,7 +62,8 @@ fn a_new_project_has_nothing_that_does_not_work() {
     assert!(project.run(&["doctor"]).stdout.contains("git:"));
 }
 
-/// A gate that can't run is named with the setup step, as it is typed in the project's directory.
+/// Checks that a gate that can't run is reported with the setup step, as a user types it in the
+/// project's directory.
 #[test]
 fn the_setup_step_of_a_gate_is_named_with_its_directory() {
     let package = r#"{"scripts": {"test": "jest"}, "devDependencies": {"jest": "1"}}"#;
@@ -94,7 +95,7 @@ fn the_setup_step_of_a_gate_is_named_with_its_directory() {
         let message = web["message"].as_str().unwrap();
         assert!(message.contains("the environment is not ready: the packages"), "{web}");
         assert_eq!(web["hint"], step, "{web}");
-        // With the packages the gate is ready, though nobody has agreed to it yet.
+        // With the packages the gate is ready, even if it is not trusted yet.
         std::fs::create_dir(project.root().join(format!("{cwd}node_modules"))).unwrap();
         let web = ask();
         assert!(!web["message"].as_str().unwrap().contains("not ready"), "{web}");
@@ -107,7 +108,7 @@ fn it_is_quick() {
     doctor(&project);
     let begun = Instant::now();
     doctor(&project);
-    // Four times what it may take: other tests run beside it.
+    // Four times the allowed duration, because other tests run concurrently.
     assert!(begun.elapsed() < Duration::from_secs(8), "{:?}", begun.elapsed());
 }
 
@@ -143,7 +144,7 @@ fn a_broken_file_is_said_first_and_the_rest_is_looked_at() {
             "{findings:#?}"
         );
         assert!(findings[0]["message"].as_str().unwrap().contains(part), "{findings:#?}");
-        assert!(findings[0]["hint"].as_str().unwrap().contains("$EDITOR +"), "{findings:#?}");
+        assert!(findings[0]["hint"].as_str().unwrap().contains("edit "), "{findings:#?}");
         assert_eq!(about(&findings, "git", "git")["status"], "ok");
         assert_eq!(about(&findings, "state", "directory")["status"], "ok");
     }
@@ -159,12 +160,12 @@ fn git_is_mended_by_what_is_said() {
     let project = Project::new();
     check_mended(&project, "git", "repository", "warning");
     check_mended(&project, "git", "identity", "warning");
-    // Half of it is asked for by itself.
+    // If only the email is missing, only the email is requested.
     let project = Project::new();
     project.shell("git config --global user.name Ada");
     let found = about(&doctor(&project), "git", "identity");
     assert!(found["command"].as_str().unwrap().ends_with("user.email you@example.com"), "{found}");
-    // A repository that git does not read is not called one.
+    // A repository that git cannot read is an error.
     project.files(&[(".git/HEAD", "nonsense")]);
     assert_eq!(about(&doctor(&project), "git", "repository")["status"], "error");
 }
@@ -196,7 +197,7 @@ fn the_state_directory_is_mended_by_what_is_said() {
     };
     mode(0o777);
     check_mended(&project, "state", "directory", "error");
-    // A file in its place.
+    // A file instead of the state directory.
     std::fs::remove_dir_all(&state).unwrap();
     std::fs::write(&state, "").unwrap();
     check_mended(&project, "state", "directory", "error");
@@ -294,7 +295,7 @@ fn agents_are_asked_for_versions_and_looked_at_for_logins() {
     let none = about(&look(&[]), "agents", "agents");
     assert!(none["command"].as_str().unwrap().starts_with("npm install -g "), "{none}");
     project.program("claude", "echo 9.9.9");
-    // One that hangs is not waited for.
+    // `doctor` does not wait for a program that hangs.
     project.program("codex", "sleep 600");
     let begun = Instant::now();
     let findings = look(&[]);
@@ -318,7 +319,7 @@ fn agents_are_asked_for_versions_and_looked_at_for_logins() {
     assert_eq!(about(&look(&[]), "agents", "agent claude")["status"], "ok");
 }
 
-/// The way to an agent that is missing, and the agents that are not.
+/// Checks that the error names the package of the missing agent, and the agents that are installed.
 #[test]
 fn an_agent_that_is_missing_is_named_with_its_package_and_those_that_are_installed() {
     const INSTALL: &str = "npm install -g @anthropic-ai/claude-code@latest";
@@ -332,7 +333,7 @@ fn an_agent_that_is_missing_is_named_with_its_package_and_those_that_are_install
     let check = |missing: &str| {
         for args in [&["run", "x", "--agent", "claude"][..], &["run", "x"]] {
             let run = with_path(args);
-            let told = format!("error: {missing}\n  try: {INSTALL}\n");
+            let told = format!("error: {missing}\nhint: run `{INSTALL}`\n");
             assert_eq!((run.code, run.stderr), (2, told), "{args:?}");
         }
         let findings = serde_json::from_str(&with_path(&["doctor", "--json"]).stdout);
@@ -349,12 +350,12 @@ fn an_agent_that_is_missing_is_named_with_its_package_and_those_that_are_install
     check(&format!("{missing}; `--agent codex` is installed"));
     project.program("gemini", "echo 9.9.9");
     check(&format!("{missing}; `--agent codex` and `--agent gemini` are installed"));
-    // An agent of the repository's own is no proposal before the user agreed to it.
-    project.configure("loop: {agent: claude}\nagents: {mine: {kind: command, command: [codex]}}\n");
+    // An agent of the repository is not proposed before the user trusts it.
+    project.configure("loop: {agent: claude}\nagents: {mine: {type: command, command: [codex]}}\n");
     check(&format!("{missing}; `--agent codex` and `--agent gemini` are installed"));
 }
 
-/// A new project is told how to get an agent, or to use one that is installed.
+/// Checks that a new project proposes to install an agent, or to use an installed one.
 #[test]
 fn init_proposes_an_agent_that_is_installed() {
     let next = |project: &Project| {
@@ -380,8 +381,8 @@ fn what_a_repository_brings_for_an_agent_is_mended_by_what_is_said() {
     std::fs::create_dir_all(project.home().join(".claude")).unwrap();
     std::fs::write(project.home().join(".claude/.credentials.json"), "{}").unwrap();
     std::fs::create_dir_all(project.home().join(".config/hookloop")).unwrap();
-    // A name of the user's, for a program that is always there.
-    let own = "version: 1\nagents: {claude: {kind: claude, command: [/bin/true]}}\n";
+    // The user's agent runs a program that always exists.
+    let own = "version: 1\nagents: {claude: {type: claude, command: [/bin/true]}}\n";
     std::fs::write(project.home().join(".config/hookloop/config.yaml"), own).unwrap();
     check_mended(&project, "agents", "agent claude", "warning");
 }
@@ -390,10 +391,10 @@ fn what_a_repository_brings_for_an_agent_is_mended_by_what_is_said() {
 fn orders_and_channels_are_seen() {
     let project = Project::new();
     project.ok(&["fleet", "pause", "--reason", "a look"]);
-    let paused = about(&doctor(&project), "fleet", "orders");
+    let paused = about(&doctor(&project), "fleet", "directives");
     assert_eq!(paused["command"], "hookloop fleet resume all", "{paused}");
     assert_eq!(project.shell(paused["command"].as_str().unwrap()).code, 0);
-    assert!(!doctor(&project).iter().any(|finding| finding["about"] == "orders"));
+    assert!(!doctor(&project).iter().any(|finding| finding["about"] == "directives"));
 
     std::fs::create_dir_all(project.home().join(".config/hookloop")).unwrap();
     let own = "version: 1\nnotify:\n  - {name: phone, webhook: {env: NO_SUCH_HOOK}}\n";

@@ -1,28 +1,28 @@
-//! Configurations of other tools: each in its own form, with everything accounted for.
+//! Configurations of other tools: each in its own format, with a result for every entry.
 
 use serde_json::{Value, json};
 
 use crate::cli::{Project, fields};
 
 impl Project {
-    /// The project's file, if there is one.
+    /// Returns the project's file, or an empty text.
     pub(crate) fn config(&self) -> String {
         std::fs::read_to_string(self.root().join("hookloop.yaml")).unwrap_or_default()
     }
 }
 
-/// Imports a file; answers the report.
+/// Imports a file; returns the report.
 fn import(project: &Project, tool: &str, name: &str, text: &str) -> Value {
     project.files(&[(name, text)]);
     project.json(&["import", tool, name])
 }
 
-/// What became of what, by its beginning.
+/// Returns the result and the reason of the first entry that starts with `what`.
 fn fate(report: &Value, what: &str) -> (String, String) {
     let rows = report["report"].as_array().unwrap();
     let row = rows.iter().find(|row| row["what"].as_str().unwrap().starts_with(what));
     let row = row.unwrap_or_else(|| panic!("{what} is not in {report:#}"));
-    (row["fate"].as_str().unwrap().to_owned(), row["why"].as_str().unwrap().to_owned())
+    (row["result"].as_str().unwrap().to_owned(), row["why"].as_str().unwrap().to_owned())
 }
 
 fn is_lost(report: &Value, what: &str) -> bool {
@@ -66,10 +66,10 @@ hooks:
     let explained = project.json(&["hooks", "explain", "task_completed"]);
     assert!(explained.to_string().contains("check.sh"), "{explained}");
 
-    // Its other file, into a project that has one now.
+    // The tool's other file, imported into a project that already has a configuration.
     let report = import(&project, "iteratr", "iteratr.yml", "model: a/b\niterations: 12\nodd: 1\n");
     assert_eq!(report["written"], Value::Null);
-    assert!(report["config"].as_str().unwrap().contains("iterations: 12"), "{report:#}");
+    assert!(report["config"].as_str().unwrap().contains("max_iterations: 12"), "{report:#}");
     assert!(is_lost(&report, "model") && is_lost(&report, "odd"), "{report:#}");
 }
 
@@ -90,7 +90,7 @@ fn codemie_is_read_by_profile_and_in_milliseconds() {
     let project = Project::bare();
     let report = import(&project, "codemie", ".codemie/codemie-cli.config.json", &file.to_string());
     let config = project.config();
-    for part in ["./run-tests.sh", "timeout: 5000ms", "on_failure: open", "hook_retries: 3"] {
+    for part in ["./run-tests.sh", "timeout: 5000ms", "on_failure: open", "gate_retries: 3"] {
         assert!(config.contains(part), "{part}: {config}");
     }
     assert!(!config.contains("never"), "{config}");
@@ -115,7 +115,7 @@ fn claude_is_what_agent_hooks_was() {
         })
         .collect();
     assert_eq!(configs[0], configs[1]);
-    // The file is found where the agent has it.
+    // The file is found at its usual path.
     let project = Project::bare();
     project.files(&[(".claude/settings.json", &settings.to_string())]);
     assert!(project.ok(&["import", "claude"]).starts_with("Wrote "));
@@ -177,7 +177,7 @@ remotes:
         "timeout: 15s",
         "command: make check",
         "parallel: true",
-        // Two hooks of git may have commands of one name.
+        // Two git hooks may have commands of the same name.
         "name: unit-2",
     ] {
         assert!(config.contains(part), "{part}: {config}\n{report:#}");
@@ -195,7 +195,8 @@ remotes:
     assert_eq!(project.json(&["hooks", "show", "unit"])["events"], json!(["stop"]));
 }
 
-/// A gate that would run more or less often than in lefthook is a difference, and `--strict` refuses it.
+/// A gate that would run more or less often than in lefthook is reported as a difference, and
+/// `--strict` refuses it.
 #[test]
 fn lefthook_conditions_are_translated_or_named() {
     let project = Project::bare();
@@ -255,7 +256,7 @@ pre-merge-commit:
         assert!(is_lost(&report, what), "{what}: {report:#}");
         assert!(fate(&report, what).1.contains(why), "{what}: {report:#}");
     }
-    // lefthook runs this one, and applies the conditions of the hook and of the command.
+    // lefthook runs this command, and applies the conditions of both the hook and the command.
     let (files, why) = fate(&report, "pre-commit.files");
     assert!(files == "changed" && why.contains("lefthook applies `skip`: "), "{report:#}");
     assert!(!report.to_string().contains("SECRET_SWITCH"), "{report:#}");
@@ -319,7 +320,7 @@ fn claude_hooks_that_are_switched_off_are_off_here() {
     assert!(fate == "changed" && why.contains("no `resume`"), "{report:#}");
 }
 
-/// A limit that hookloop can't have is a row, and the rest is imported.
+/// A limit that hookloop does not support is reported, and the rest is imported.
 #[test]
 fn limits_that_do_not_fit_are_reported_by_name() {
     let project = Project::bare();
@@ -331,7 +332,10 @@ fn limits_that_do_not_fit_are_reported_by_name() {
          backpressure: {gates: [{name: unit tests, command: make}, {name: list, command: [make, lint]}]}\n",
     );
     let config = project.config();
-    assert!(config.contains("iterations: 5") && config.contains("name: unit-tests"), "{config}");
+    assert!(
+        config.contains("max_iterations: 5") && config.contains("name: unit-tests"),
+        "{config}"
+    );
     assert!(!config.contains("duration") && !config.contains("errors"), "{config}");
     for what in [
         "event_loop.max_runtime_seconds",
@@ -344,7 +348,7 @@ fn limits_that_do_not_fit_are_reported_by_name() {
     assert!(fate(&report, "max_iterations").1.contains("is 5 already"), "{report:#}");
 }
 
-/// Tasks that are odd are rows; the others are added.
+/// Invalid tasks are reported; the others are added.
 #[test]
 fn odd_tasks_are_reported_and_the_others_are_added() {
     let check = |tool: &str, name: &str, text: &str, goals: &[&str], rows: &[&str]| {
@@ -402,7 +406,7 @@ fn odd_tasks_are_reported_and_the_others_are_added() {
     );
 }
 
-/// Values of another type than the tool's own are rows, too.
+/// Values of a wrong type are reported, too.
 #[test]
 fn values_of_the_wrong_type_are_named() {
     for (tool, name, text, what) in [
@@ -513,7 +517,8 @@ transitions:
     project.ok(&["hooks", "list"]);
 }
 
-/// Agents are a section of limits, a list, names alone, or nothing; those of a type are by role, a list, or nothing.
+/// Agents are a section of limits, a list, names only, or empty. The agents of a type are a map by
+/// role, a list, or empty.
 #[test]
 fn octopoid_agents_are_read_in_each_of_their_shapes() {
     let hooks = "hooks: {before_submit: [run_tests]}\n";
@@ -528,9 +533,9 @@ fn octopoid_agents_are_read_in_each_of_their_shapes() {
          \x20 - {role: implement}\n  - second\n  - 7\n",
     );
     for part in [
-        "implementer-1:\n    kind: claude\n    model: sonnet",
-        "gatekeeper-1:\n    kind: claude\n    model: opus",
-        "second:\n    kind: claude",
+        "implementer-1:\n    type: claude\n    model: sonnet",
+        "gatekeeper-1:\n    type: claude\n    model: opus",
+        "second:\n    type: claude",
         "loop:\n  agent: implementer-1",
     ] {
         assert!(config.contains(part), "{part}: {config}");
@@ -545,13 +550,13 @@ fn octopoid_agents_are_read_in_each_of_their_shapes() {
     ] {
         assert!(is_lost(&report, what), "{what}: {report:#}");
     }
-    // By name.
+    // Names only.
     let (config, _) =
         imported("agents:\n  one: {role: implementer, model: opus}\n  two:\n  max_concurrent: 2\n");
-    for part in ["one:\n    kind: claude\n    model: opus", "two:\n    kind: claude", "wip: 2"] {
+    for part in ["one:\n    type: claude\n    model: opus", "two:\n    type: claude", "wip: 2"] {
         assert!(config.contains(part), "{part}: {config}");
     }
-    // Nothing.
+    // Empty.
     for nothing in
         ["agents:\n", "agents: []\n", "agents: {}\n", "task_types:\n", "task_types: {a: }\n"]
     {
@@ -561,7 +566,7 @@ fn octopoid_agents_are_read_in_each_of_their_shapes() {
             "{nothing}: {config}"
         );
     }
-    // Of a type.
+    // The agents of a type.
     for (agents, expected) in [
         ("{implementer: [a, b], gatekeeper: q}", "implementer: [a, b]\n      gatekeeper: [q]"),
         ("{implementer: a, gatekeeper: }", "implementer: [a]"),
@@ -570,7 +575,7 @@ fn octopoid_agents_are_read_in_each_of_their_shapes() {
     ] {
         let (config, _) = imported(&format!("task_types: {{product: {{agents: {agents}}}}}\n"));
         assert!(config.contains(expected), "{agents}: {config}");
-        assert!(config.contains("agents:\n  a:\n    kind: claude"), "{agents}: {config}");
+        assert!(config.contains("agents:\n  a:\n    type: claude"), "{agents}: {config}");
     }
     let (config, report) = imported("task_types: {product: {agents: {implementer: [7, a]}}}\n");
     assert!(config.contains("implementer: [\"7\", a]"), "{config} {report:#}");
@@ -578,13 +583,13 @@ fn octopoid_agents_are_read_in_each_of_their_shapes() {
     assert!(is_lost(&report, "task_types.product.agents.implementer"), "{report:#}");
 }
 
-/// As long as somebody could think of, which a file of theirs has.
+/// A very long duration, as real files have.
 #[test]
 fn a_runtime_of_years_is_one_of_a_day() {
     let project = Project::bare();
     let report =
         import(&project, "ralph", "ralph.yml", "event_loop: {max_runtime_seconds: 999999999}\n");
-    assert!(project.config().contains("duration: 86400s"), "{}", project.config());
+    assert!(project.config().contains("max_duration: 86400s"), "{}", project.config());
     assert_eq!(fate(&report, "event_loop.max_runtime_seconds").0, "changed");
 }
 
@@ -616,9 +621,9 @@ novel: 1
     );
     let config = project.config();
     for part in [
-        "iterations: 40",
-        "duration: 3600s",
-        "cost: 7.5",
+        "max_iterations: 40",
+        "max_duration: 3600s",
+        "max_cost: 7.5",
         "agent: claude",
         "command: cargo test",
         "timeout: 20s",
@@ -663,15 +668,16 @@ fn what_is_said_has_fixed_fields_and_a_table() {
     let project = Project::bare();
     let report =
         import(&project, "ralph", "ralph.yml", "event_loop: {max_iterations: 4}\nnovel: 1\n");
-    let expected = ["config", "files", "left_off", "report", "source", "tasks", "written"];
+    let expected =
+        ["config", "files", "omitted", "report", "source", "tasks", "truncated", "written"];
     assert_eq!(fields(&report), expected.into());
-    assert_eq!(fields(&report["report"][0]), ["count", "fate", "what", "why"].into());
+    assert_eq!(fields(&report["report"][0]), ["count", "result", "what", "why"].into());
     let project = Project::bare();
     project.files(&[("ralph.yml", "event_loop: {max_iterations: 4}\nnovel: 1\n")]);
     let said = project.ok(&["import", "ralph"]);
     assert!(said.contains("kept\tevent_loop.max_iterations\t"), "{said}");
     assert!(said.contains("no equivalent\tnovel\tnot known here"), "{said}");
-    // All that is printed where there is a file can be put into one.
+    // The printed text is a valid configuration when a project already has a file.
     let printed = project.ok(&["import", "ralph"]);
     let other = Project::bare();
     other.files(&[("hookloop.yaml", &printed)]);

@@ -1,5 +1,5 @@
-//! Imported files run: each test imports a tool's own documented file, trusts it, runs a scripted agent, and counts
-//! how often each hook ran.
+//! Imported files work: each test imports a tool's own documented file, trusts it, runs a scripted
+//! agent, and counts the runs of each hook.
 
 use std::fs;
 use std::path::Path;
@@ -14,24 +14,24 @@ const SEED_CODEMIE: &str = include_str!("seeds/codemie-cli.config.json");
 const SEED_OCTOPOID: &str = include_str!("seeds/octopoid.yaml");
 const SEED_AUTOMATION: &str = include_str!("seeds/automation-hooks.json");
 
-/// A line for a hook that counts its runs under `name`.
+/// Returns a shell line for a hook that counts its runs under `name`.
 fn counting(name: &str) -> String {
     format!("echo run >> \"$HOME/{name}.count\"")
 }
 
 impl Project {
-    /// How often the hook that counts under `name` ran.
+    /// Returns the number of runs of the hook that counts under `name`.
     fn count(&self, name: &str) -> usize {
         let counted = fs::read_to_string(self.home().join(format!("{name}.count")));
         counted.unwrap_or_default().lines().count()
     }
 
-    /// A script of the project that counts its runs, then does `rest`.
+    /// Writes a script of the project that counts its runs, then does `rest`.
     fn script(&self, path: &str, name: &str, rest: &str) {
         self.files(&[(path, &format!("#!/bin/sh\n{}\n{rest}\n", counting(name)))]);
     }
 
-    /// The project as a git repository with one commit.
+    /// Makes the project a git repository with one commit.
     fn commit(&self) {
         let line = "git init -q -b main && git config user.email a@b && git config user.name a && \
                     git add -A && git commit -q -m begin";
@@ -39,7 +39,7 @@ impl Project {
         assert_eq!(made.code, 0, "{made:?}");
     }
 
-    /// Runs an agent with these turns, with the programs of `HOME/bin` before all others.
+    /// Runs an agent with these turns; programs in `HOME/bin` have precedence.
     fn run_turns(&self, args: &[&str], turns: &Value) -> ProgramOutput {
         let script = self.home().join("turns.json");
         fs::write(&script, turns.to_string()).unwrap();
@@ -58,8 +58,8 @@ impl Project {
         self.ok(&["hooks", "trust", "--yes"]);
     }
 
-    /// What the last prompts were given, by the hook that it is from.
-    /// The output of hooks in prompts, without the sentences of hookloop that introduce it.
+    /// Returns the hook output in prompts with the hook's name, without the sentences that hookloop
+    /// adds.
     fn piped(&self) -> Vec<(String, String)> {
         let text = |event: &Value, field: &str| event["data"][field].as_str().unwrap().to_owned();
         let piped = self.events_of("output_piped");
@@ -68,7 +68,7 @@ impl Project {
     }
 }
 
-/// Turns that change a file and say no word of being done.
+/// Returns turns that change a file and do not claim completion.
 fn changes(count: usize) -> Vec<Value> {
     (0..count).map(|n| json!({"write": {"work": format!("{n}")}, "say": "changed"})).collect()
 }
@@ -105,7 +105,7 @@ fn imported_hook_retries_are_counted_as_in_codemie() {
     project.commit();
     project.import(&["codemie"]);
     let run = project.run_turns(&["X"], &json!(changes(6)));
-    // The first run and two retries. There the work is then taken; here a person decides.
+    // The first run and two retries. CodeMie then accepts the work; hookloop asks a person.
     assert_eq!((run.code, project.count("stop")), (3, 3), "{run:?}");
 }
 
@@ -115,8 +115,8 @@ fn more_imported_retries_than_the_users_limit_are_reported() {
     let file = SEED_CODEMIE.replace("\"maxHookRetries\": 5", "\"maxHookRetries\": 8");
     project.files(&[(".codemie/codemie-cli.config.json", &file)]);
     let report = project.ok(&["import", "codemie"]);
-    let row = report.lines().find(|line| line.contains("limits.hook_retries: 8")).unwrap();
-    assert!(row.contains("`limits: {hook_retries: 8}`"), "{row}");
+    let row = report.lines().find(|line| line.contains("limits.gate_retries: 8")).unwrap();
+    assert!(row.contains("`limits: {gate_retries: 8}`"), "{row}");
     assert!(row.contains("~/.config/hookloop/config.yaml"), "{row}");
 }
 
@@ -148,7 +148,7 @@ fn claude_settings_run_each_hook_as_often_as_claude_code() {
     assert_eq!(counts, [1, 0, 1, 3, 3, 1], "{run:?}");
 }
 
-/// The seed's whole file, with programs in place of those that it names.
+/// The seed's complete file, with substitutes for the programs that it names.
 #[test]
 fn the_iteratr_file_of_the_seed_runs_at_all_six_points() {
     let project = Project::bare();
@@ -181,10 +181,10 @@ fn the_iteratr_file_of_the_seed_runs_at_all_six_points() {
     let run = project.run_turns(&["--tasks", "--name", "night"], &turns);
     assert_eq!(run.code, 6, "{run:?}");
     let lines = |name: &str| fs::read_to_string(project.home().join(format!("{name}.count")));
-    // Once each for the session.
+    // Once per session.
     assert_eq!(lines("git").unwrap(), "pull --rebase\npush origin HEAD\n");
     assert_eq!(lines("notify").unwrap(), "night\n");
-    // Before each of three iterations, the failed one among them, and after the two that completed.
+    // Before each of three iterations, including the failed one, and after the two that completed.
     assert_eq!(project.count("golangci-lint"), 3, "{run:?}");
     let go = lines("go").unwrap();
     assert_eq!(go.matches("build ./...").count(), 1, "{go}");
@@ -192,14 +192,14 @@ fn the_iteratr_file_of_the_seed_runs_at_all_six_points() {
     let curl = lines("curl").unwrap();
     assert_eq!(curl.lines().count(), 2, "{curl}");
     assert!(curl.contains("{\"text\": \"Iteration 1 done\"}"), "{curl}");
-    // At each completed task, with its id.
+    // For each completed task, with its id.
     let validated = lines("validate").unwrap();
     let mut validated: Vec<&str> = validated.lines().collect();
     let mut expected = [first.as_str(), second.as_str()];
     validated.sort_unstable();
     expected.sort_unstable();
     assert_eq!(validated, expected);
-    // What is piped reaches the agent; a notification does not.
+    // Piped output reaches the agent; a notification does not.
     let from: Vec<String> = project.piped().into_iter().map(|(from, _)| from).collect();
     assert!(!from.iter().any(|from| from.contains("curl")), "{from:?}");
     assert_eq!(project.events_of("iteration_started").len(), 3);
@@ -233,11 +233,11 @@ fn the_octopoid_file_of_the_seed_submits_each_task_with_the_hooks_of_its_type() 
         (".octopoid/config.yaml", SEED_OCTOPOID),
         ("Makefile", "test:\n\techo run >> \"$$HOME/tests.count\"\n"),
     ]);
-    // The user's own definition of the agent that the types name.
+    // The user's definition of the agent that the types name.
     let agent = "#!/bin/sh\ncat > /dev/null\ndate +%N > work\necho '<promise>COMPLETE</promise>'\n";
     fs::write(project.home().join("agent.sh"), agent).unwrap();
     let own = format!(
-        "version: 1\ngates: none\nagents:\n  implementer-1: {{kind: command, command: [sh, {}]}}\n",
+        "version: 1\ngates: none\nagents:\n  implementer-1: {{type: command, command: [sh, {}]}}\n",
         project.home().join("agent.sh").display()
     );
     fs::write(project.home().join(".config/hookloop/config.yaml"), own).unwrap();
@@ -250,12 +250,12 @@ fn the_octopoid_file_of_the_seed_submits_each_task_with_the_hooks_of_its_type() 
     let run = project.run(&["run", "--tasks"]);
     let ran = |hook: &str| {
         let is_it = |event: &&Value| {
-            event["data"]["hookName"] == hook && event["data"]["point"] == "before_submit"
+            event["data"]["hook_name"] == hook && event["data"]["point"] == "before_submit"
         };
         project.events_of("hook_ran").iter().filter(is_it).count()
     };
     assert_eq!(project.events_of("task_submitted").len(), 4, "{run:?}");
-    // Rebased: all but the hotfix. Tested: the product and the hotfix. Requested: all.
+    // Rebased: all except the hotfix. Tested: the product and the hotfix. Pull requests: all.
     assert_eq!((ran("rebase_on_main"), ran("run_tests"), ran("create_pr")), (3, 2, 4), "{run:?}");
     assert_eq!(project.count("tests"), 2);
 }
@@ -274,7 +274,7 @@ fn ralph_gates_and_hooks_run_at_their_phases() {
             "pre.loop.error": hook("error"),
         }},
     });
-    // JSON is YAML.
+    // JSON is valid YAML.
     project.files(&[("ralph.yml", &file.to_string())]);
     project.commit();
     project.import(&["ralph"]);
@@ -337,7 +337,7 @@ fn a_task_copilot_project_runs_its_tasks_until_they_are_promised() {
     assert_eq!(states, ["completed", "completed", "completed", "blocked"]);
 }
 
-/// Trackers bring tasks, in the order of their dependencies; each is worked on once.
+/// Tasks of trackers are imported in the order of their dependencies, and each is worked on once.
 #[test]
 fn imported_tasks_are_worked_on_once_each() {
     let beads = "{\"id\": \"bd-1\", \"title\": \"Store\", \"status\": \"open\", \"priority\": 1}\n\
@@ -354,7 +354,7 @@ fn imported_tasks_are_worked_on_once_each() {
         let done = |n: u32| json!({"write": {"work": n.to_string()}, "say": COMPLETE});
         let run = project.run_turns(&["--tasks"], &json!([done(1), done(2), done(3)]));
         assert_eq!(run.code, 6, "{tool}: {run:?}");
-        let taken = project.events_of("task_taken");
+        let taken = project.events_of("session_task_claimed");
         let goals: Vec<Value> = taken
             .iter()
             .map(|event| project.task(event["data"]["task"].as_str().unwrap())["goal"].clone())
@@ -382,7 +382,7 @@ fn an_import_is_merged_into_the_file_that_init_wrote_and_runs() {
         printed.contains("Wrote ") && printed.contains("Next: hookloop hooks trust"),
         "{printed}"
     );
-    // The lines that were there are there, in their order.
+    // The previous lines are still there, in their order.
     let after = project.config();
     let mut lines = after.lines();
     assert!(before.lines().all(|line| lines.any(|other| other == line)), "{before}\n{after}");
@@ -407,7 +407,7 @@ fn an_import_without_a_gate_says_so() {
     }
 }
 
-/// Built-in reactions run without anybody's consent. Steps of a delivery do not: they push.
+/// Built-in reactions run without trust. Steps of a delivery push, so they need it.
 #[test]
 fn an_import_of_built_in_reactions_alone_asks_for_no_trust() {
     let steps = "hooks:\n  before_submit: [rebase_on_main, create_pr]\n";
@@ -420,7 +420,7 @@ fn an_import_of_built_in_reactions_alone_asks_for_no_trust() {
         assert!(printed.contains("Wrote ") && printed.contains("add a `stop` hook"), "{printed}");
         assert_eq!(printed.contains("hookloop hooks trust"), is_asked, "{printed}");
     }
-    // Beside a hook of the project.
+    // Together with a hook of the project.
     for is_trusted in [true, false] {
         let project =
             Project::with_config("hooks:\n  stop:\n    - {name: tests, command: 'true'}\n");
@@ -438,7 +438,7 @@ fn an_import_of_built_in_reactions_alone_asks_for_no_trust() {
 #[test]
 fn an_import_that_contradicts_the_file_is_refused_by_name() {
     let project = Project::with_config(
-        "# ours\nhooks:\n  stop:\n    - {name: tests, command: make test}\nlimits:\n  iterations: 5\n",
+        "# ours\nhooks:\n  stop:\n    - {name: tests, command: make test}\nlimits:\n  max_iterations: 5\n",
     );
     let before = project.config();
     let file = json!({
@@ -448,20 +448,20 @@ fn an_import_that_contradicts_the_file_is_refused_by_name() {
     project.files(&[("ralph.yml", &file.to_string())]);
     let error = project.fails(1, &["import", "ralph", "--write"]);
     for part in
-        ["a hook `tests` is there", "`limits.iterations` is 5, and 9", "nothing was written"]
+        ["a hook `tests` is there", "`limits.max_iterations` is 5, and 9", "nothing was written"]
     {
         assert!(error.contains(part), "{part}: {error}");
     }
     assert_eq!(project.config(), before);
 }
 
-/// A file keeps its line ends, its mark and its comments, and hookloop reads it with the hooks of both.
+/// Checks that a file keeps its line ends, its byte order mark and its comments, and that the hooks
+/// of both files are read.
 #[test]
 fn an_import_keeps_the_line_ends_of_the_file() {
     let project = Project::with_config("");
     project.files(&[(".iteratr.hooks.yml", LINTED)]);
-    let before =
-        "\u{feff}version: 1\r\n# ours\r\nhooks: {} # none yet\r\nlimits:\r\n  iterations: 5\r\n";
+    let before = "\u{feff}version: 1\r\n# ours\r\nhooks: {} # none yet\r\nlimits:\r\n  max_iterations: 5\r\n";
     project.files(&[("hookloop.yaml", before)]);
     project.ok(&["import", "iteratr", "--write"]);
     let after = project.config();
@@ -470,7 +470,7 @@ fn an_import_keeps_the_line_ends_of_the_file() {
         "{after:?}"
     );
     assert_eq!(after.matches('\n').count(), after.matches("\r\n").count(), "{after:?}");
-    assert!(after.ends_with("limits:\r\n  iterations: 5\r\n"), "{after:?}");
+    assert!(after.ends_with("limits:\r\n  max_iterations: 5\r\n"), "{after:?}");
     let hooks = project.json(&["hooks", "explain", "post_iteration"]);
     assert!(hooks.to_string().contains("lint.count"), "{hooks}");
     assert!(project.ok(&["import", "iteratr", "--write"]).contains("Nothing to write"));
@@ -498,7 +498,7 @@ fn an_import_into_a_file_with_a_mistake_writes_nothing() {
     }
 }
 
-/// Only a person changes what a project runs.
+/// Only a person may change the hooks of a project.
 #[test]
 fn an_agent_merges_nothing() {
     let project = Project::with_config("# ours\n");

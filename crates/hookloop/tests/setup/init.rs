@@ -1,14 +1,14 @@
-//! `hookloop init`: from a repository that knows nothing of hookloop to a gated run.
+//! `hookloop init`: from a repository without hookloop to a gated run.
 
 use serde_json::{Value, json};
 
 use crate::cli::{ProgramOutput, Project};
 
-/// A repository with a test that fails until `answer` is 42, whatever its language.
+/// A repository of some language, with a test that fails until `answer` is 42.
 struct Shape {
     name: &'static str,
     files: &'static [(&'static str, &'static str)],
-    /// The gates that are there after `init --yes`, by name.
+    /// The names of gates that `init --yes` writes.
     gates: &'static [&'static str],
     command: &'static str,
 }
@@ -24,7 +24,8 @@ const RUST: Shape = Shape {
         ("answer", "41\n"),
         (".gitignore", "target\n"),
     ],
-    // It is formatted; what clippy says is up to what is installed.
+    // The code is formatted. The result of clippy depends on the installed version, so it is not
+    // listed.
     gates: &["tests", "format"],
     command: "cargo test --workspace",
 };
@@ -73,7 +74,7 @@ impl Shape {
         project.files(&[("turns.json", TURNS)]);
         project.git_init();
         if self.name == "go" {
-            // Go need not be installed where these tests run: what it would say.
+            // Go may not be installed, so a script replaces it.
             project.program("go", "[ \"$1\" = vet ] || [ \"$(cat answer)\" = 42 ] || { echo '--- FAIL: TestAnswer'; exit 1; }");
         }
         project
@@ -81,7 +82,8 @@ impl Shape {
 }
 
 impl Project {
-    /// A line typed at a terminal, with what is answered to its questions; what appeared, and how it ended.
+    /// Types a line on a terminal, with answers to its questions; returns the output and the exit
+    /// code.
     pub(crate) fn on_terminal(&self, line: &str, answers: &str) -> ProgramOutput {
         let mut command = self.command("script");
         command.args(["-qec", line, "/dev/null"]);
@@ -94,13 +96,13 @@ impl Project {
         ProgramOutput { stdout: run.stdout.replace("\r\n", "\n"), ..run }
     }
 
-    /// Makes it a git repository.
+    /// Makes the project a git repository.
     pub(crate) fn git_init(&self) {
         let done = self.command("git").args(["init", "--quiet"]).status().unwrap();
         assert!(done.success());
     }
 
-    /// PATH with those programs, and with those of the tests behind.
+    /// Returns a `PATH` with the programs of the test first, then those of the environment.
     pub(crate) fn path(&self) -> String {
         let binary = std::path::Path::new(crate::cli::BINARY).parent().unwrap().to_owned();
         let tests = std::env::var("PATH").unwrap();
@@ -111,7 +113,7 @@ impl Project {
 pub(crate) fn run(project: &Project, args: &[&str]) -> ProgramOutput {
     let mut command = project.hookloop(args);
     command.env("PATH", project.path());
-    // Where the toolchain of these tests is, which a user's own would be found without.
+    // The toolchain of these tests is not in the home of the test, so these variables name it.
     for name in ["CARGO_HOME", "RUSTUP_HOME"] {
         let usual = || {
             format!(
@@ -125,7 +127,7 @@ pub(crate) fn run(project: &Project, args: &[&str]) -> ProgramOutput {
     command.output().unwrap().into()
 }
 
-/// From nothing to a gated run: what the README says, in each language.
+/// Checks the first steps of the README for one language: from nothing to a gated run.
 fn from_nothing_to_a_gated_run(shape: &Shape) {
     let project = shape.repository();
     let made = run(&project, &["init", "--yes", "--json"]);
@@ -150,12 +152,12 @@ fn from_nothing_to_a_gated_run(shape: &Shape) {
     assert!(made["trusted"].as_str().unwrap().starts_with("sha256:"), "{made:#}");
     assert!(project.config().lines().count() < 50, "{}", project.config());
     assert!(project.config().contains("# Fails now"), "{}", project.config());
-    assert!(!project.config().contains("answers"), "what tests print acts on nothing");
+    assert!(!project.config().contains("answers"), "a test gate may act");
 
     let done = run(&project, &["run", "Make the tests pass", "--agent", "scripted:turns.json"]);
     assert_eq!(done.code, 0, "{done:?}");
-    assert_eq!(project.events_of("gates_judged").len(), 1);
-    assert_eq!(project.event("gates_judged")["data"]["verdict"], "pass");
+    assert_eq!(project.events_of("gates_evaluated").len(), 1);
+    assert_eq!(project.event("gates_evaluated")["data"]["verdict"], "pass");
     assert_eq!(project.event("session_ended")["data"]["outcome"], "complete");
 }
 
@@ -179,21 +181,21 @@ fn a_go_repository_gets_gates_and_a_gated_run() {
     from_nothing_to_a_gated_run(&GO);
 }
 
-/// A gate that says no sends the agent back: what `init` wrote holds.
+/// Checks that a failed gate written by `init` sends the agent back.
 #[test]
 fn an_agent_that_does_nothing_is_not_done() {
     let project = NPM.repository();
     project.files(&[("turns.json", r#"[{"say": "Done.\n<promise>COMPLETE</promise>"}]"#)]);
     assert_eq!(run(&project, &["init", "--yes"]).code, 0);
     let done =
-        run(&project, &["run", "x", "--agent", "scripted:turns.json", "--hook-retries", "0"]);
+        run(&project, &["run", "x", "--agent", "scripted:turns.json", "--gate-retries", "0"]);
     assert_eq!(done.code, 3, "{done:?}");
 }
 
 #[test]
 fn nothing_of_the_repository_runs_without_a_word() {
     let files = [("Makefile", "test:\n\ttouch ran\n")];
-    // Nobody to ask; asked and refused; told not to; a project already.
+    // Four cases: no terminal, a user who declines, `--no-run`, and an existing project.
     let project = Project::bare();
     project.files(&files);
     project.fails(1, &["init"]);
@@ -214,7 +216,7 @@ fn nothing_of_the_repository_runs_without_a_word() {
     assert!(made["next"][0].as_str().unwrap().contains("hookloop hooks trust"), "{made}");
     assert!(!project.root().join("ran").exists());
 
-    // An agent's session does not decide either.
+    // An agent's session may not decide either.
     let project = Project::bare();
     project.files(&files);
     let mut command = project.hookloop(&["init", "--yes"]);
@@ -228,10 +230,10 @@ fn nothing_of_the_repository_runs_without_a_word() {
 fn a_person_at_a_terminal_is_shown_and_asked() {
     let project = Project::bare();
     project.files(&[("Makefile", "test:\n\t@touch ran; echo it fails; exit 1\n")]);
-    // Enter is yes.
+    // Enter means yes.
     let seen = project.on_terminal("hookloop init", "\n\n\n");
     assert_eq!(seen.code, 0, "{seen:?}");
-    let asked = ["Run them once", "Write ", "Let sessions run these gates"];
+    let asked = ["Run the gates once?", "Write ", "Trust these gates"];
     let places: Vec<usize> = asked
         .iter()
         .map(|part| seen.stdout.find(part).unwrap_or_else(|| panic!("{part}: {}", seen.stdout)))
@@ -255,7 +257,8 @@ fn what_can_not_be_a_gate_is_left_out_and_said() {
         gates.iter().find(|gate| gate["name"] == name).unwrap_or_else(|| panic!("{name}: {made:#}"))
     };
     let fate = |name: &str| (gate(name)["trial"].clone(), gate(name)["written"].clone());
-    // Its runner is not installed; the language is not; it fails now and is no test; it does nothing.
+    // Not installed runner; not installed language; failing gate that is not a test; gate without
+    // effect.
     assert_eq!(fate("tests-npm"), (json!("not_ready"), json!(true)), "{made:#}");
     assert_eq!(made["trusted"], Value::Null, "{made:#}");
     assert_eq!(gate("tests-stack")["reason"], "`stack` is not installed");
@@ -263,7 +266,7 @@ fn what_can_not_be_a_gate_is_left_out_and_said() {
     assert_eq!(gates.len(), 3, "{made:#}");
     let config = project.config();
     assert!(config.contains("# Left out: `stack` is not installed"), "{config}");
-    assert!(config.contains("# Left out: it fails now (exit code 1)"), "{config}");
+    assert!(config.contains("# Left out: fails now (exit code 1)"), "{config}");
     assert!(config.contains("# environment not ready: `no-such-runner` was not found"), "{config}");
     project.ok(&["status"]);
 }
@@ -303,7 +306,7 @@ fn what_it_found_is_in_the_file_and_in_what_it_says() {
     }
 }
 
-/// A name that would be a line of the file is none.
+/// A name with a line break must not become a line of the file.
 #[test]
 fn a_hostile_repository_writes_nothing_into_the_file() {
     let project = Project::bare();
@@ -334,7 +337,7 @@ fn init_lets_claude_code_run_the_gates_own_commands_if_the_user_wants_it() {
     assert!(done.stdout.contains(told), "{}", done.stdout);
     let file = written(&project);
     assert!(file.contains("- \"Bash(npm test)\"\n      - \"Bash(npm run lint)\"\n"), "{file}");
-    // The user who typed it has agreed to it: the agent may be started.
+    // The user who typed the command has given consent, so the agent may start.
     let agents = run(&project, &["agents", "list"]);
     assert!(
         agents.stdout.contains("claude") && agents.stdout.contains("ready"),
@@ -371,14 +374,15 @@ fn init_asks_on_a_terminal_whether_claude_code_may_run_the_gates_commands() {
     check("n\ny\ny\n", false);
 }
 
-/// `init --yes --json`, and its answer.
+/// Runs `init --yes --json`; returns its result.
 fn made(project: &Project) -> Value {
     let made = run(project, &["init", "--yes", "--json"]);
     assert_eq!(made.code, 0, "{made:?}");
     serde_json::from_str(&made.stdout).unwrap()
 }
 
-/// Holds that the first gate can't run yet: it is in the file, nobody agreed to it, and no run is proposed.
+/// Checks that the first gate can't run yet: it is in the file, is not trusted, and no run is
+/// proposed.
 fn is_not_ready(project: &Project, cause: &str, setup: Option<&str>) {
     let made = made(project);
     let tests = &made["gates"][0];
@@ -418,7 +422,7 @@ fn a_python_package_that_is_not_installed_is_no_work_for_an_agent() {
     assert!(said.contains("type `pip install -e .`"), "{said}");
 }
 
-/// PATH without directories that have pytest, and with a Python that is never started.
+/// Returns a `PATH` without directories that contain pytest, and with a stub for Python.
 fn without_pytest(project: &Project) -> String {
     project.program("python3", "exit 0");
     let path = project.path();
@@ -463,7 +467,7 @@ fn a_pytest_project_without_pytest_gets_its_gate_and_the_command_that_installs_p
     }
 }
 
-/// Before Python 3.12, unittest itself passes without tests.
+/// Before Python 3.12, unittest passes without any tests.
 #[test]
 fn a_python_gate_does_not_pass_when_the_agent_removes_the_tests() {
     let project = PYTHON.repository();
@@ -471,16 +475,16 @@ fn a_python_gate_does_not_pass_when_the_agent_removes_the_tests() {
     project.files(&[("turns.json", turns)]);
     assert_eq!(run(&project, &["init", "--yes"]).code, 0);
     let done =
-        run(&project, &["run", "x", "--agent", "scripted:turns.json", "--hook-retries", "0"]);
+        run(&project, &["run", "x", "--agent", "scripted:turns.json", "--gate-retries", "0"]);
     assert_eq!(done.code, 3, "{done:?}");
-    assert_ne!(project.event("gates_judged")["data"]["verdict"], "pass");
+    assert_ne!(project.event("gates_evaluated")["data"]["verdict"], "pass");
 }
 
 #[test]
 fn a_python_package_that_is_installed_gets_its_gate() {
     let project = Project::bare();
     project.files(&SRC_LAYOUT);
-    // These programs act as an installation in this directory would, without a network.
+    // These programs act like an installation in this directory, without a network.
     project.program("python3", &format!("PYTHONPATH={}/src exec /usr/bin/env -S PATH=/usr/local/bin:/usr/bin:/bin python3 \"$@\"", project.root().display()));
     project.program("pytest", "exec python3 -m unittest discover -s tests");
     let made = made(&project);

@@ -1,4 +1,4 @@
-//! The first five minutes: `init`, `import` and `doctor`, as a new user meets them.
+//! The first five minutes of a new user: `init`, `import` and `doctor`.
 
 mod doctor;
 mod import;
@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use crate::cli::Project;
 
 impl Project {
-    /// Writes files of the project, with their directories; scripts can be run.
+    /// Writes files of the project, with their directories; scripts are executable.
     fn files(&self, files: &[(&str, &str)]) {
         for (name, text) in files {
             let path = self.root().join(name);
@@ -24,7 +24,7 @@ impl Project {
         }
     }
 
-    /// A program that is found before all others.
+    /// Writes a program that has precedence over all others in `PATH`.
     fn program(&self, name: &str, text: &str) -> PathBuf {
         let bin = self.home().join("bin");
         std::fs::create_dir_all(&bin).unwrap();

@@ -1,11 +1,12 @@
-//! `hookloop init` in repositories with several projects, and with runners of their own.
+//! `hookloop init` in repositories with several projects, and with their own test runners.
 
 use serde_json::{Value, json};
 
 use crate::cli::Project;
 use crate::setup::init::run;
 
-/// A backend in Python whose test fails until `answer` is 42, and a frontend in JavaScript whose test passes.
+/// A backend in Python whose test fails until `answer` is 42, and a frontend in JavaScript whose
+/// test passes.
 const TWO: [(&str, &str); 6] = [
     ("backend/requirements.txt", "\n"),
     (
@@ -33,7 +34,7 @@ fn made(project: &Project, args: &[&str]) -> Value {
     serde_json::from_str(&made.stdout).unwrap()
 }
 
-/// The name, the directory and the trial of each gate.
+/// Returns the name, the directory and the trial of each gate.
 fn gates(made: &Value) -> Vec<(&str, Option<&str>, &str)> {
     let gates = made["gates"].as_array().unwrap().iter();
     gates
@@ -76,9 +77,9 @@ fn two_applications_get_gates_in_their_directories_and_a_run_in_a_worktree_is_ju
     let agent = format!("scripted:{}", turns.display());
     let done = run(&project, &["run", "Make the tests pass", "--worktree", "--agent", &agent]);
     assert_eq!(done.code, 0, "{done:?}");
-    assert_eq!(project.event("gates_judged")["data"]["verdict"], "pass");
+    assert_eq!(project.event("gates_evaluated")["data"]["verdict"], "pass");
     let answer = std::fs::read_to_string(project.root().join("backend/answer")).unwrap();
-    assert_eq!(answer, "41\n", "the work is in the worktree, and so were the gates");
+    assert_eq!(answer, "41\n", "the session changed the checkout");
 }
 
 #[test]
@@ -98,7 +99,7 @@ fn a_person_chooses_directories_by_number_and_enter_is_all() {
             assert_eq!(is_written, chosen.contains(&directory), "{}", project.config());
         }
     }
-    // Nobody answers, or nothing that can be read.
+    // No answer, or an invalid one.
     for answers in ["", "x\nx\nx\n"] {
         let project = repository(&TWO);
         let seen = project.on_terminal("hookloop init", answers);
@@ -122,7 +123,7 @@ fn a_pipe_gets_all_directories_and_is_told_the_flag_that_chooses() {
     let one = made(&project, &["--only", "./frontend/", "--no-run"]);
     assert_eq!(gates(&one), [("tests-frontend", Some("frontend"), "not_tried")], "{one:#}");
     assert_eq!(one["directories"][0]["chosen"], false, "{one:#}");
-    // The file is there by now, and not changed.
+    // The file already exists and is not changed.
     assert_eq!(run(&project, &["init", "--yes", "--only", "backend"]).code, 2);
 }
 
@@ -140,7 +141,7 @@ fn the_setup_step_of_a_directory_is_typed_in_the_root() {
     assert!(project.config().contains("type `(cd api && npm install)`"), "{}", project.config());
 }
 
-/// Members of an npm workspace, with the real npm: one command in the root runs all of them.
+/// Members of an npm workspace, with the real npm: one command in the root tests all of them.
 #[test]
 fn members_of_an_npm_workspace_are_run_by_one_gate() {
     let member = |script: &str| {
@@ -158,7 +159,7 @@ fn members_of_an_npm_workspace_are_run_by_one_gate() {
     assert!(project.root().join("packages/b/ran").exists());
 }
 
-/// The real Cargo: a workspace is one gate, an excluded package another.
+/// With the real Cargo, a workspace is one gate, and an excluded package is another.
 #[test]
 fn members_of_a_cargo_workspace_are_run_by_one_gate() {
     let package = |name: &str| {
@@ -182,7 +183,7 @@ fn members_of_a_cargo_workspace_are_run_by_one_gate() {
     assert_eq!(tests, [("tests", None, "passed"), ("tests-extra", Some("extra"), "passed")]);
 }
 
-/// These programs act as the real ones would, without a network. Each gate runs in its directory.
+/// Stubs replace the real programs, without a network. Each gate runs in its directory.
 #[test]
 fn tox_nox_django_and_cmake_are_run_in_their_directories() {
     let project = repository(&[

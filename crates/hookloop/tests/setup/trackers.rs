@@ -1,4 +1,4 @@
-//! Tasks of other trackers: with their dependencies, once.
+//! Tasks of other trackers: imported once, with their dependencies.
 
 use serde_json::{Value, json};
 
@@ -37,7 +37,7 @@ fn beads_come_with_what_they_wait_for_and_only_once() {
         (&json!("ready"), &json!("bd-4"), &json!("task"))
     );
     assert_eq!(strings(&index["depends_on"], "id"), ["bd-1"]);
-    // An id that is none here is another one, the same each time.
+    // An id that hookloop does not allow gets a replacement, which is the same each time.
     let names = strings(&index["dependents"], "id");
     assert!(names.len() == 1 && names[0].starts_with("bd-2_1-"), "{names:?}");
     assert_eq!(project.task("bd-4")["blocked"]["reason"], "blocked in Beads");
@@ -52,20 +52,20 @@ fn beads_come_with_what_they_wait_for_and_only_once() {
         ("issues that are pinned", "no_equivalent"),
         ("lines of type memory", "no_equivalent"),
     ] {
-        assert_eq!(row(&report, what)["fate"], fate, "{what}");
+        assert_eq!(row(&report, what)["result"], fate, "{what}");
     }
     let events = project.events().len();
     let again = project.json(&["import", "beads"]);
     assert_eq!(again["tasks"], json!({"added": 0, "present": 5}), "{again:#}");
     assert_eq!(project.events().len(), events);
 
-    // What changed there since changes nothing here, and is said; what is new is added.
+    // A changed issue does not change the task and is reported. A new issue is added.
     let more = BEADS.replace("\"Index\"", "\"Another index\"")
         + r#"{"id":"bd-7","title":"New","status":"open","priority":2}"#;
     project.files(&[(".beads/issues.jsonl", &more)]);
     let third = project.json(&["import", "beads"]);
     assert_eq!(third["tasks"], json!({"added": 1, "present": 5}), "{third:#}");
-    assert_eq!(row(&third, "task bd-2")["fate"], "no_equivalent");
+    assert_eq!(row(&third, "task bd-2")["result"], "no_equivalent");
     assert_eq!(project.task("bd-2")["goal"], "Index");
 }
 
@@ -74,7 +74,7 @@ fn tasks_need_a_project() {
     let project = Project::bare();
     project.files(&[(".beads/issues.jsonl", BEADS)]);
     let error = project.fails(2, &["import", "beads"]);
-    assert!(error.contains("try: hookloop init"), "{error}");
+    assert!(error.contains("run `hookloop init"), "{error}");
 }
 
 #[test]
@@ -113,8 +113,8 @@ VK-3,Third,,Cancelled,,web,,bob,2026-03-01T10:00:00+00:00,2026-03-01T10:00:00+00
         (&project.task("VK-2")["parent"], &project.task("VK-2")["state"]),
         (&json!("VK-1"), &json!("ready"))
     );
-    assert_eq!(row(&report, "issues that are Cancelled")["fate"], "no_equivalent");
-    assert_eq!(row(&report, "issues.Due Date")["fate"], "no_equivalent");
+    assert_eq!(row(&report, "issues that are Cancelled")["result"], "no_equivalent");
+    assert_eq!(row(&report, "issues.Due Date")["result"], "no_equivalent");
 
     let list = json!({"success": true, "data": [
         {"id": "6f1c2a52-0000-4000-8000-000000000001", "project_id": "p", "title": "By list", "description": null,
@@ -123,7 +123,7 @@ VK-3,Third,,Cancelled,,web,,bob,2026-03-01T10:00:00+00:00,2026-03-01T10:00:00+00
     project.files(&[("tasks.json", &list.to_string())]);
     let report = project.json(&["import", "vibe-kanban", "tasks.json"]);
     assert_eq!(report["tasks"]["added"], 1, "{report:#}");
-    assert_eq!(row(&report, "status inreview")["fate"], "changed");
+    assert_eq!(row(&report, "status inreview")["result"], "changed");
 }
 
 #[test]
@@ -154,7 +154,7 @@ fn ralphs_plans_stories_and_tasks_are_tasks() {
     for goal in ["Read numbers", "Read strings", "with escapes"] {
         assert!(goals.iter().any(|known| known == goal), "{goals:?}");
     }
-    assert_eq!(row(&report, "userStories.novel")["fate"], "no_equivalent");
+    assert_eq!(row(&report, "userStories.novel")["result"], "no_equivalent");
     assert_eq!(project.json(&["import", "ralph"])["tasks"], json!({"added": 0, "present": 7}));
 }
 
@@ -174,10 +174,11 @@ fn octopoids_tasks_come_from_files_and_lists() {
     );
     assert_eq!(strings(&task["depends_on"], "id"), ["TASK-def"]);
     assert_eq!(project.task("TASK-def")["type"], "product");
-    assert_eq!(row(&report, "BRANCH")["fate"], "no_equivalent");
+    assert_eq!(row(&report, "BRANCH")["result"], "no_equivalent");
 }
 
-/// What is longer than tasks are here is cut, and said; a text that a terminal would act on is spelled out.
+/// Texts beyond the limits of tasks are truncated, which is reported. Control characters are
+/// escaped.
 #[test]
 fn texts_are_held_to_the_limits_of_tasks() {
     let project = Project::new();

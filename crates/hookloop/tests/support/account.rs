@@ -1,11 +1,11 @@
-//! A project's tasks and history without what differs from run to run: ids, times, places.
+//! The tasks and events of a project without values that differ between runs: ids, times, paths.
 
 use std::collections::{BTreeMap, HashMap};
 
 use hookloop_testkit::TestProject;
 use serde_json::{Map, Value, json};
 
-/// Differences that a failure tells.
+/// The number of differences that a failure prints.
 const SHOWN: usize = 5;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,7 +14,7 @@ pub(crate) struct Account {
     events: Counted,
 }
 
-/// What there is, and how often.
+/// Texts with their number of occurrences.
 type Counted = BTreeMap<String, usize>;
 
 impl Account {
@@ -34,15 +34,15 @@ impl Account {
     }
 }
 
-/// What to call everything that has an id of its own in each run.
+/// Returns a fixed name for each id that differs between runs.
 fn names(events: &[Value]) -> HashMap<String, String> {
     let mut names = HashMap::new();
     for event in events {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         if event["type"] == "task_created" {
-            names.insert(text(&event["nodeId"]), text(&event["data"]["goal"]));
+            names.insert(text(&event["node_id"]), text(&event["data"]["goal"]));
         }
-        let node = text(&event["nodeId"]);
+        let node = text(&event["node_id"]);
         let node = names.get(&node).unwrap_or(&node);
         let name = format!("{} of {node}", text(&event["type"]));
         names.insert(text(&event["id"]), name);
@@ -54,15 +54,15 @@ fn names(events: &[Value]) -> HashMap<String, String> {
     names
 }
 
-/// What an event says that every run has to say.
+/// Returns the parts of an event that are the same in every run.
 fn lasting(event: &Value) -> Value {
     let data = match event["type"].as_str() {
         Some("cursor_moved") => json!({"part": event["data"]["part"].is_object()}),
-        Some("agent_metrics") => without(&event["data"], &["durationMs"]),
+        Some("agent_metrics") => without(&event["data"], &["duration_ms"]),
         _ => event["data"].clone(),
     };
     json!({
-        "type": event["type"], "node": event["nodeId"], "data": data, "metadata": event["metadata"],
+        "type": event["type"], "node": event["node_id"], "data": data, "metadata": event["metadata"],
     })
 }
 
@@ -72,7 +72,7 @@ fn without(object: &Value, fields: &[&str]) -> Value {
     Value::Object(kept.map(|(name, value)| (name.clone(), value.clone())).collect::<Map<_, _>>())
 }
 
-/// `value` with names in the place of ids.
+/// Returns `value` with names instead of ids.
 fn named(value: Value, names: &HashMap<String, String>) -> Value {
     match value {
         Value::String(text) => Value::String(names.get(&text).cloned().unwrap_or(text)),

@@ -1,12 +1,15 @@
-//! Programs that die at every step of what they do.
+//! Crashes a program at every step.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Has a program die at its first step, its second, and so on, `at_once` of them at a time, until one does not come
-/// that far. `die_at` is told the step and whether the next program dies, too, and answers at how many steps that
-/// was tried. Gives the steps and the pairs of steps.
+/// Crashes a program at its first step, its second, and so on, until it does not reach the step.
 ///
-/// With `HOOKLOOP_CRASHES=all` the next one dies after each step, else after those that are `chosen`.
+/// Up to `at_once` programs run concurrently. `die_at` gets the step and whether the next program
+/// crashes, too; it returns the number of second crashes. Returns the number of steps and of pairs
+/// of steps.
+///
+/// With `HOOKLOOP_CRASHES=all`, the next program crashes after each first step, else after those
+/// that are `chosen`.
 pub(crate) fn everywhere(
     at_once: usize,
     chosen: impl Fn(usize) -> bool + Sync,

@@ -1,4 +1,4 @@
-//! What was asked of the program, what it answered, and what it has to remember of that.
+//! Random commands, their results, and the events that the log must have because of them.
 
 use std::collections::HashMap;
 
@@ -6,10 +6,10 @@ use serde_json::Value;
 
 use hookloop_testkit::SeededRandom;
 
-/// The newest tasks, which commands are about.
+/// Commands are about one of this many newest tasks.
 const RECENT: u64 = 24;
 
-/// A command, with a mark of its own where it has room for one.
+/// A command, with a unique mark if it has a text.
 #[derive(Clone, Debug)]
 pub(crate) enum Ask {
     Add { id: String, labels: Vec<&'static str>, depends_on: Vec<String> },
@@ -25,7 +25,7 @@ pub(crate) enum Ask {
 pub(crate) enum Answer {
     Acknowledged,
     Refused,
-    /// The process was killed before it said anything.
+    /// The process was killed before it printed a result.
     None,
 }
 
@@ -75,12 +75,12 @@ impl Ask {
             Ask::Block { id, mark } => vec!["block", id, "--reason", mark],
             Ask::Unblock { id } => vec!["unblock", id],
             Ask::Delete { id } => vec!["delete", id],
-            Ask::Depend { id, on } => vec!["depend", id, "--on", on],
+            Ask::Depend { id, on } => vec!["dep", "add", id, "--on", on],
         };
         ["task"].into_iter().chain(words).map(str::to_owned).collect()
     }
 
-    /// The events that the command comes to, all of them or none.
+    /// Returns the events of the command: either all or none are stored.
     fn traces(&self) -> Vec<Trace> {
         match self {
             Ask::Add { id, depends_on, .. } => {
@@ -97,7 +97,7 @@ impl Ask {
     }
 }
 
-/// An event by what tells it from the others: its type, its task, its mark.
+/// An event, identified by its type, its task and its mark.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Trace {
     kind: String,
@@ -117,14 +117,14 @@ impl Trace {
             "task_started" => &event["data"]["context"],
             "task_completed" => &event["data"]["result"],
             "task_blocked" => &event["data"]["reason"],
-            "dependency_added" => &event["data"]["toId"],
+            "dependency_added" => &event["data"]["to_id"],
             _ => &Value::Null,
         };
-        Trace::new(kind, event["nodeId"].as_str().unwrap(), mark.as_str().unwrap_or_default())
+        Trace::new(kind, event["node_id"].as_str().unwrap(), mark.as_str().unwrap_or_default())
     }
 }
 
-/// How often an event was acknowledged, and how often it may have happened besides.
+/// The number of acknowledged occurrences of an event, and of those without a result.
 #[derive(Clone, Copy, Debug, Default)]
 struct Expected {
     sure: usize,
@@ -145,7 +145,8 @@ impl Journal {
         self.tasks[(all - back) as usize].clone()
     }
 
-    /// The log has what was acknowledged, may have what nobody answered for, and no more.
+    /// Checks that the log has all acknowledged events, and no others except those without a
+    /// result.
     pub(crate) fn assert_kept(&self, events: &[Value]) {
         let mut found: HashMap<Trace, usize> = HashMap::new();
         for event in events {
@@ -180,7 +181,7 @@ impl Journal {
         expected
     }
 
-    /// The test was one: many processes were killed, and many were not.
+    /// Checks that the test was meaningful: many processes were killed, and many were not.
     pub(crate) fn assert_varied(&self, cycles: u64) {
         let count = |answer| self.entries.iter().filter(|entry| entry.1 == answer).count() as u64;
         let (acknowledged, killed) = (count(Answer::Acknowledged), count(Answer::None));

@@ -1,10 +1,10 @@
-//! A project of its own for a test, and the real program on it.
+//! A separate project for each test, and the real program.
 //!
-//! - [`account`]: what a project holds, comparable between runs
-//! - [`deaths`]: programs that die at every step
-//! - [`journal`]: random commands, and what has to be remembered of them
-//! - [`reactions`]: what has to follow from events
-//! - [`serving`]: the program while it serves
+//! - [`account`]: the content of a project, comparable between runs
+//! - [`deaths`]: crashes of a program at every step
+//! - [`journal`]: random commands and the events that they must leave
+//! - [`reactions`]: the expected effects of events
+//! - [`serving`]: a running server process
 
 pub(crate) mod account;
 pub(crate) mod deaths;
@@ -17,28 +17,28 @@ use hookloop_testkit::{TestProject, TestProjectBuilder};
 /// The program under test.
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_hookloop");
 
-/// A project for the program, which may warn, with the `PATH` of the test.
+/// Returns a builder for a project with the `PATH` of the test; hookloop may print warnings.
 pub(crate) fn builder() -> TestProjectBuilder {
     TestProject::builder(PROGRAM).allow_warnings().inherited_path()
 }
 
-/// A project with `config` as its hookloop.yaml, after `init`.
+/// Returns a project with `config` as its hookloop.yaml, after `init`.
 pub(crate) fn project_with(config: &str) -> TestProject {
     builder().config(config).initialized().build()
 }
 
-/// A directory that is not a project yet.
+/// Returns a directory that is not a project yet.
 pub(crate) fn empty_project() -> TestProject {
     builder().build()
 }
 
-/// The result of SQLite's check of the project's database.
+/// Returns the result of SQLite's integrity check of the project's database.
 pub(crate) fn sqlite_integrity(project: &TestProject) -> String {
     let connection = rusqlite::Connection::open(project.database_path()).unwrap();
     connection.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap()
 }
 
-/// A number from the environment, else `default`.
+/// Returns a number from the environment, else `default`.
 pub(crate) fn number_from_env(name: &str, default: u64) -> u64 {
     std::env::var(name).map_or(default, |text| text.parse().unwrap())
 }

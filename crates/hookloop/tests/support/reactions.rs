@@ -1,4 +1,4 @@
-//! What has to follow from events by the hooks, and that it followed once.
+//! The expected effects of hooks on events, and a check that each happened once.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -30,17 +30,17 @@ workflows:
     - create_task: {goal: "Publish {{goal}}", labels: [release]}
 "#;
 
-/// Steps of the workflow that every completion asks for.
+/// Steps of the workflow that every completion requests.
 const STEPS: u64 = 3;
 
-/// Events by the event that led to them and the hook that asked for them.
+/// Events by the event that caused them and the hook that requested them.
 struct Followers<'e>(HashMap<(String, String), Vec<&'e Value>>);
 
 impl<'e> Followers<'e> {
     fn of(events: &'e [Value]) -> Followers<'e> {
         let mut followers: HashMap<_, Vec<&Value>> = HashMap::new();
         for event in events {
-            let cause = (&event["metadata"]["causedBy"], &event["metadata"]["hook"]);
+            let cause = (&event["metadata"]["caused_by"], &event["metadata"]["hook"]);
             if let (Some(by), Some(hook)) = (cause.0.as_str(), cause.1.as_str()) {
                 followers.entry((by.to_owned(), hook.to_owned())).or_default().push(event);
             }
@@ -48,7 +48,7 @@ impl<'e> Followers<'e> {
         Followers(followers)
     }
 
-    /// What `hook` made of `event`: the types, in order.
+    /// Returns the types of the events that `hook` created because of `event`, in order.
     fn types(&self, event: &Value, hook: &str) -> Vec<&'e str> {
         self.get(event, hook).iter().map(|event| text(&event["type"])).collect()
     }
@@ -59,14 +59,16 @@ impl<'e> Followers<'e> {
     }
 }
 
-/// Checks every event that a hook follows, in a log whose reactions are all done. Returns the number of completed tasks.
+/// Checks the effects of every event that a hook follows. All reactions must be done.
+///
+/// Returns the number of completed tasks.
 pub(crate) fn assert_done_once(events: &[Value]) -> usize {
     let followers = Followers::of(events);
     let mut graph = Graph::default();
     let mut agents = HashSet::new();
     let mut followed = 0;
     for event in events {
-        let task = text(&event["nodeId"]);
+        let task = text(&event["node_id"]);
         let released = graph.apply(event);
         match text(&event["type"]) {
             "task_created" if has_label(event, "agent") && !has_label(event, "review") => {
@@ -82,7 +84,9 @@ pub(crate) fn assert_done_once(events: &[Value]) -> usize {
             "dependency_satisfied" => {
                 assert_eq!(followers.types(event, "call"), ["hook.call.ready"], "{event}");
             }
-            "hook_error" | "action_error" | "cascade_cut" | "workflow_failed" => panic!("{event}"),
+            "hook_error" | "action_error" | "cascade_limit_reached" | "workflow_failed" => {
+                panic!("{event}")
+            }
             _ => {}
         }
     }
@@ -103,13 +107,13 @@ fn assert_completion(
     assert_eq!(followers.types(event, "track-agent-task-lifecycle"), metrics, "{event}");
     assert_eq!(followers.types(event, "announce"), ["hook.announce.done"], "{event}");
     let satisfied = followers.get(event, "check-dependency-satisfaction");
-    let announced: BTreeSet<&str> = satisfied.iter().map(|event| text(&event["nodeId"])).collect();
+    let announced: BTreeSet<&str> = satisfied.iter().map(|event| text(&event["node_id"])).collect();
     assert_eq!(&announced, released, "{event}");
     assert_eq!(satisfied.len(), released.len(), "{event}");
     assert_shipped(followers.get(event, "ship"));
 }
 
-/// One run, each of its steps once, and its end.
+/// Checks that a workflow ran once: each of its steps, and its end.
 fn assert_shipped(run: &[&Value]) {
     let of_type = |kind| run.iter().filter(move |event| event["type"] == kind);
     let steps: Vec<u64> = of_type("workflow_step_completed")
@@ -123,23 +127,23 @@ fn assert_shipped(run: &[&Value]) {
     assert_eq!(of_type("task_created").count(), 2, "{run:?}");
 }
 
-/// Which tasks wait for which, as far as the log has been read.
+/// The open dependencies between tasks at a position of the log.
 #[derive(Default)]
 struct Graph<'e> {
-    /// What each task still waits for.
+    /// The open dependencies of each task.
     open: HashMap<&'e str, HashSet<&'e str>>,
     completed: HashSet<&'e str>,
-    /// Blocked or deleted: nobody is told that these could start.
+    /// Blocked or deleted tasks, which are not announced as ready.
     asleep: HashSet<&'e str>,
 }
 
 impl<'e> Graph<'e> {
-    /// Takes an event; answers the tasks that can start because of it.
+    /// Applies an event; returns the tasks that become ready because of it.
     fn apply(&mut self, event: &'e Value) -> BTreeSet<&'e str> {
-        let task = text(&event["nodeId"]);
+        let task = text(&event["node_id"]);
         match text(&event["type"]) {
             "dependency_added" => {
-                let on = text(&event["data"]["toId"]);
+                let on = text(&event["data"]["to_id"]);
                 if !self.completed.contains(on) {
                     self.open.entry(task).or_default().insert(on);
                 }

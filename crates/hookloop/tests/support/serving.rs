@@ -1,4 +1,4 @@
-//! The program while it serves: what it said first, and its end.
+//! A running server process: its first output, and its end.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 pub(crate) struct Serving {
     child: Child,
-    /// Where it is, and what it takes to be let in.
+    /// The first line of output: the address and the credentials.
     pub(crate) said: Value,
 }
 
@@ -36,7 +36,7 @@ impl Serving {
             if let Some(status) = self.child.try_wait().unwrap() {
                 return status.code();
             }
-            assert!(start.elapsed() < patience, "it is still there after {patience:?}");
+            assert!(start.elapsed() < patience, "still running after {patience:?}");
             std::thread::sleep(Duration::from_millis(5));
         }
     }

@@ -1,4 +1,4 @@
-//! `hookloop usage`, and the configuration of a purse.
+//! `hookloop usage`, and the configuration of a budget.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::support::project_with;
 use crate::usage::turn;
 
-/// The exit code of complete work that no gate has proven: there is none here.
+/// The exit code of complete work that no gate has proven: there is no gate here.
 const UNPROVEN: Option<i32> = Some(6);
 
 fn run(project: &TestProject, turns: &Value, args: &[&str]) -> Option<i32> {
@@ -50,7 +50,7 @@ fn what_turns_used_is_added_up_by_day_session_task_and_agent() {
         "output_tokens": 200, "cost_micros": 135, "unpriced_turns": 0});
     let usage = project.json(&["usage"]);
     assert_eq!(usage["total"], expected);
-    assert_eq!(usage["purse"]["limits"], json!([]), "there is none by default");
+    assert_eq!(usage["budget"]["limits"], json!([]), "no limit by default");
     let later = project.json(&["usage", "--since", "2999-01-01"]);
     assert_eq!((&later["rows"], &later["total"]["turns"]), (&json!([]), &json!(0)));
     project.rebuild();
@@ -58,37 +58,38 @@ fn what_turns_used_is_added_up_by_day_session_task_and_agent() {
 }
 
 #[test]
-fn a_purse_of_tokens_for_ever() {
-    let project =
-        project_with("version: 1\nlimits: {purse: {tokens: 2500, per: ever}, turn_tokens: 1050}\n");
+fn a_total_budget_of_tokens() {
+    let limits = "{budget: {tokens: 2500, period: total}, reserve_per_turn: {tokens: 1050}}";
+    let project = project_with(&format!("version: 1\nlimits: {limits}\n"));
     let turns = json!([turn(1, 0, 0), turn(1, 0, 0), turn(1, 0, 0)]);
     assert_eq!(run(&project, &turns, &["x"]), Some(4));
     let usage = project.json(&["usage"]);
     assert_eq!(usage["total"]["turns"], 2, "{usage}");
-    let limit = &usage["purse"]["limits"][0];
-    assert_eq!((&limit["per"], &limit["left"]["tokens"]), (&json!("ever"), &json!(400)));
+    let limit = &usage["budget"]["limits"][0];
+    assert_eq!((&limit["period"], &limit["left"]["tokens"]), (&json!("total"), &json!(400)));
     let session = project.json(&["sessions", "list"])[0].clone();
-    assert_eq!((&session["state"], &session["reason"]), (&json!("limit"), &json!("purse")));
-    assert_eq!(session["iteration"], 2, "no iteration began that can't be paid");
+    assert_eq!((&session["state"], &session["reason"]), (&json!("limit"), &json!("budget")));
+    assert_eq!(session["iteration"], 2, "an iteration exceeds the budget");
 }
 
 #[test]
 fn a_session_sets_no_more_aside_than_it_may_use_itself() {
-    let project = project_with("version: 1\nlimits: {purse: {cost: 5}, turn_cost: 2}\n");
+    let project =
+        project_with("version: 1\nlimits: {budget: {cost: 5}, reserve_per_turn: {cost: 2}}\n");
     assert_eq!(run(&project, &json!([done(10)]), &["x", "--max-cost", "0.5"]), UNPROVEN);
     let events = project.events_from(1);
-    let reserved = events.iter().find(|event| event["type"] == "turn_reserved").unwrap();
-    assert_eq!(reserved["data"]["costMicros"], 500_000, "{reserved}");
+    let reserved = events.iter().find(|event| event["type"] == "budget_reserved").unwrap();
+    assert_eq!(reserved["data"]["cost_micros"], 500_000, "{reserved}");
 }
 
 #[test]
 fn mistakes_have_a_place() {
     for (limits, what) in [
-        ("purse: {per: day}", "`cost`, `tokens`, `turns` or several"),
-        ("purse: {cost: -1}", "dollars"),
-        ("purse: {cost: 1, per: week}", "day"),
-        ("turn_cost: 0", "more than nothing"),
-        ("turn_tokens: 0", "more than nothing"),
+        ("budget: {period: day}", "`cost`, `tokens`, `turns` or several"),
+        ("budget: {cost: -1}", "dollars"),
+        ("budget: {cost: 1, period: week}", "day"),
+        ("reserve_per_turn: {cost: 0}", "more than 0"),
+        ("reserve_per_turn: {tokens: 0}", "more than 0"),
     ] {
         let project = project_with("version: 1\n");
         let text = format!("version: 1\nlimits:\n  {limits}\n");

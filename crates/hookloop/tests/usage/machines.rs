@@ -1,4 +1,4 @@
-//! One purse for the sessions of two machines, whose log is on a server.
+//! One budget for the sessions of two machines, whose log is on a server.
 
 use std::process::Child;
 use std::thread;
@@ -12,7 +12,7 @@ use crate::nats::machine_on;
 use crate::usage::{account, turns};
 
 const SESSIONS: usize = 10;
-const PURSE: u64 = 1_000_000;
+const BUDGET: u64 = 1_000_000;
 const RESERVED: u64 = 100_000;
 
 fn start(machine: &TestProject, args: &[&str]) -> Child {
@@ -20,12 +20,12 @@ fn start(machine: &TestProject, args: &[&str]) -> Child {
 }
 
 #[test]
-fn sessions_of_two_machines_share_a_purse() {
+fn sessions_of_two_machines_share_a_budget() {
     let server = Server::single();
     let machines = [machine_on(&server, "shared"), machine_on(&server, "shared")];
     let mut random = SeededRandom::new(u64::from(std::process::id()));
     for machine in &machines {
-        machine.append_user_config("limits: {purse: {cost: 1}, turn_cost: 0.1}\n");
+        machine.append_user_config("limits: {budget: {cost: 1}, reserve_per_turn: {cost: 0.1}}\n");
     }
     let run = |number: usize| {
         let (name, agent) = (format!("s{number}"), format!("scripted:{number}.json"));
@@ -45,7 +45,8 @@ fn sessions_of_two_machines_share_a_purse() {
     for session in sessions.iter_mut().take(2) {
         session.kill().unwrap();
     }
-    // Those of the other machine can't tell that they are dead: a further session of their own does.
+    // The other machine cannot detect that these sessions are dead. Another session of their own
+    // machine can.
     for (number, killed) in sessions.drain(..2).collect::<Vec<_>>().into_iter().enumerate() {
         killed.wait_with_output().unwrap();
         sessions.push(run(number));
@@ -57,7 +58,7 @@ fn sessions_of_two_machines_share_a_purse() {
     let usages: Vec<Value> = machines.iter().map(|machine| machine.json(&["usage"])).collect();
     assert_eq!(usages[0], usages[1]);
     let account = account(&machines[0].json_lines(&["log", "--all"]));
-    assert!(account.most <= PURSE + RESERVED && account.refusals > 0, "{account:?}");
+    assert!(account.most <= BUDGET + RESERVED && account.refusals > 0, "{account:?}");
     assert_eq!(usages[0]["total"]["cost_micros"], account.used, "{account:?}");
     for machine in &machines {
         assert_eq!(machine.json(&["rebuild"])["equal"], true);

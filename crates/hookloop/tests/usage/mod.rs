@@ -1,21 +1,23 @@
-//! What sessions use, what they may use together, and what is left of that when their programs are killed.
+//! The usage of sessions, their shared budget, and the remaining budget after their processes are
+//! killed.
 
 mod ledger;
 mod machines;
-mod purse;
+mod shared_budget;
 
 use std::collections::HashMap;
 
 use hookloop_testkit::SeededRandom;
 use serde_json::{Value, json};
 
-/// A turn of a scripted agent.
+/// Returns a turn of a scripted agent.
 pub(crate) fn turn(cost_micros: u64, steps: u64, sleep_ms: u64) -> Value {
-    let usage = json!({ "inputTokens": 1_000, "cachedTokens": 400, "outputTokens": 50, "costMicros": cost_micros });
+    let usage = json!({ "input_tokens": 1_000, "cached_tokens": 400, "output_tokens": 50, "cost_micros": cost_micros });
     json!({ "say": "working", "usage": usage, "usage_steps": steps, "sleep_ms": sleep_ms })
 }
 
-/// Turns that use what is set aside for them, less, or several times as much, which they tell step by step.
+/// Returns turns that use their reservation, less, or several times as much, which they report step
+/// by step.
 pub(crate) fn turns(random: &mut SeededRandom, count: usize, reserved: u64) -> Value {
     let mut turns: Vec<Value> = Vec::new();
     for _ in 0..count {
@@ -32,13 +34,13 @@ pub(crate) fn turns(random: &mut SeededRandom, count: usize, reserved: u64) -> V
     Value::Array(turns)
 }
 
-/// What a log says of a purse, event by event.
+/// The amounts of a budget, summed from the events of a log.
 #[derive(Debug, Default)]
 pub(crate) struct Account {
     pub(crate) used: u64,
     pub(crate) lost: u64,
     pub(crate) turns: u64,
-    /// The most that was spent, lost and set aside at one time.
+    /// The maximum of spent, written-off and reserved amounts at one time.
     pub(crate) most: u64,
     pub(crate) refusals: u64,
 }
@@ -50,23 +52,23 @@ pub(crate) fn account(events: &[Value]) -> Account {
         let session = event["session"].as_str().unwrap_or_default().to_owned();
         let data = &event["data"];
         match event["type"].as_str().unwrap() {
-            "turn_reserved" => {
+            "budget_reserved" => {
                 let session = data["session"].as_str().unwrap().to_owned();
-                *open.entry(session).or_default() += data["costMicros"].as_u64().unwrap();
+                *open.entry(session).or_default() += data["cost_micros"].as_u64().unwrap();
             }
             "turn_ended" => {
                 open.remove(&session);
                 account.turns += 1;
-                account.used += data["usage"]["costMicros"].as_u64().unwrap_or(0);
+                account.used += data["usage"]["cost_micros"].as_u64().unwrap_or(0);
             }
             "session_resumed" => account.lost += open.remove(&session).unwrap_or(0),
             "session_ending" => drop(open.remove(&session)),
-            "purse_exhausted" => account.refusals += 1,
+            "budget_exhausted" => account.refusals += 1,
             _ => {}
         }
         let now = account.used + account.lost + open.values().sum::<u64>();
         account.most = account.most.max(now);
     }
-    assert!(open.is_empty(), "still set aside: {open:?}");
+    assert!(open.is_empty(), "still reserved: {open:?}");
     account
 }

@@ -1,4 +1,4 @@
-//! Chromium without a window, asked by the DevTools protocol over a pipe.
+//! Headless Chromium, controlled by the DevTools protocol over a pipe.
 
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Write};
@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 use data_encoding::BASE64;
 use serde_json::{Value, json};
 
-/// How long anything may take: the machine may be busy with other tests.
+/// The time limit of each step: the machine may be busy with other tests.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 const POLL: Duration = Duration::from_millis(20);
 
-/// What every page runs before anything else: notes what must not happen.
+/// A script that every page runs first: it records calls and violations that must not happen.
 const WATCH: &str = "window.ran = []; window.violations = [];
     for (const name of ['alert', 'prompt', 'print', 'open']) window[name] = () => window.ran.push(name);
     document.addEventListener('securitypolicyviolation', (event) =>
@@ -27,9 +27,9 @@ pub(crate) struct Browser {
     session: String,
     next: u64,
     events: VecDeque<Value>,
-    /// What scripts and the browser complained about.
+    /// Errors of scripts and of the browser.
     pub(crate) complaints: Vec<String>,
-    /// Questions that pages have asked; each is answered with yes.
+    /// Dialogs that pages have opened; each is accepted.
     pub(crate) questions: Vec<String>,
     _profile: tempfile::TempDir,
 }
@@ -37,7 +37,7 @@ pub(crate) struct Browser {
 impl Browser {
     pub(crate) fn start() -> Browser {
         let profile = tempfile::tempdir().unwrap();
-        // Its pipes are the descriptors 3 and 4.
+        // Chromium uses the descriptors 3 and 4 as its pipes.
         let mut child = Command::new("sh")
             .args(["-c", "exec chromium \"$@\" 3<&0 4>&1 </dev/null >/dev/null 2>&1", "sh"])
             .args(["--headless=new", "--remote-debugging-pipe", "--no-sandbox", "--disable-gpu"])
@@ -128,7 +128,7 @@ impl Browser {
         }
     }
 
-    /// Shows the page at an address, wherever that leads.
+    /// Opens an address, and follows redirects.
     pub(crate) fn go(&mut self, url: &str) {
         self.events.clear();
         let gone = self.call("Page.navigate", json!({ "url": url }));
@@ -146,7 +146,7 @@ impl Browser {
         self.events.clear();
     }
 
-    /// What an expression comes to in the page.
+    /// Returns the value of an expression in the page.
     pub(crate) fn eval(&mut self, expression: &str) -> Value {
         let wish = json!({ "expression": expression, "awaitPromise": true, "returnByValue": true });
         let found = self.call("Runtime.evaluate", wish);
@@ -158,7 +158,7 @@ impl Browser {
         self.eval(expression).as_str().unwrap_or_default().to_owned()
     }
 
-    /// Waits until an expression is true. One that can't be had while a page is left is asked for again.
+    /// Waits until an expression is true. It is evaluated again if the page is being left.
     pub(crate) fn until(&mut self, expression: &str) {
         let end = Instant::now() + PATIENCE;
         loop {
@@ -183,7 +183,7 @@ impl Browser {
         }
     }
 
-    /// Presses what a selector finds, as a finger would.
+    /// Clicks the element that a selector finds.
     pub(crate) fn click(&mut self, selector: &str) {
         self.until(&format!("!!document.querySelector({})", json!(selector)));
         self.eval(&format!("document.querySelector({}).click()", json!(selector)));
@@ -223,7 +223,8 @@ impl Browser {
         BASE64.decode(shot["data"].as_str().unwrap().as_bytes()).unwrap()
     }
 
-    /// That no script ran, nothing was blocked because it tried to, and nobody complained.
+    /// Checks that no injected script ran, that no violation was recorded, and that there is no
+    /// error.
     pub(crate) fn assert_calm(&mut self, place: &str) {
         let seen = self.eval("JSON.stringify([window.ran, window.violations])");
         assert_eq!(seen, "[[],[]]", "{place}");

@@ -1,4 +1,4 @@
-//! What people decide on pages.
+//! Decisions of people on the pages of the dashboard.
 
 use std::fs;
 use std::process::{Command, Stdio};
@@ -14,14 +14,14 @@ use crate::web::stage::{DashboardProject, Ordinary};
 
 const SAID: &str = "document.querySelector('#said').innerText";
 
-/// Waits for what is said to hold a text.
+/// Waits until the status message contains a text.
 fn await_said(browser: &mut Browser, text: &str) {
     browser.until(&format!("{SAID}.includes({})", json!(text)));
 }
 
-/// A task whose work was submitted, and refused by its reviewer.
+/// Returns a project with a task whose submission its reviewer refused.
 fn refused() -> DeliveryProject {
-    let config = "delivery: {}\nlimits: {continuations: 0}\nagents:\n  strict:\n    kind: command\n    command: >-\n      \
+    let config = "delivery: {}\nlimits: {max_continuations: 0}\nagents:\n  strict:\n    type: command\n    command: >-\n      \
          cat > $HOME/prompt;\n      \
          id=$(sed -n 's/.*\"const\": *\"\\([0-9a-f]*\\)\".*/\\1/p' $HOME/prompt | head -1);\n      \
          sed \"s/ID/$id/\" $HOME/answer\n\
@@ -45,15 +45,15 @@ fn a_submission_is_approved_from_the_page() {
     let (mut browser, _) = server.visited();
     browser.click("form[data-post]:has(input[value=approve]) button");
     await_said(&mut browser, "Approved: task t1 is submitted");
-    assert!(browser.questions[0].contains("as it is?"), "{:?}", browser.questions);
+    assert!(browser.questions[0].contains("Accept the submitted work?"), "{:?}", browser.questions);
     browser
-        .until("document.querySelector('#part-problems').innerText.includes('Nothing needs you')");
+        .until("document.querySelector('#part-problems').innerText.includes('The inbox is empty')");
     assert_eq!(delivery_project.state("t1"), "submitted");
     browser.assert_calm("an approval");
     assert_eq!(delivery_project.merge()["t1"].0, "merged");
 }
 
-/// By keys alone, as somebody works who has no mouse.
+/// A question is answered with the keyboard alone, without a mouse.
 #[test]
 fn a_question_is_answered_by_keys_alone() {
     let test_project = project_with(PLAIN);
@@ -67,13 +67,13 @@ fn a_question_is_answered_by_keys_alone() {
         reached.push(browser.text("document.activeElement.innerText ?? ''"));
         assert!(reached.len() < 40, "{reached:?}");
         let outline = browser.text("getComputedStyle(document.activeElement).outlineStyle");
-        assert_ne!(outline, "none", "nobody sees where the focus is: {reached:?}");
+        assert_ne!(outline, "none", "the focus is not visible: {reached:?}");
     }
     browser.call("Input.insertText", json!({ "text": "The <b>left</b> one" }));
     browser.key("Enter");
     await_said(&mut browser, "Answered: task ask is ready");
     browser
-        .until("document.querySelector('#part-problems').innerText.includes('Nothing needs you')");
+        .until("document.querySelector('#part-problems').innerText.includes('The inbox is empty')");
     let notes = test_project.json(&["task", "show", "ask"])["notes"].clone();
     assert_eq!(notes[0]["text"], "The <b>left</b> one");
     assert_eq!(notes[0]["by"], "tester");
@@ -92,7 +92,7 @@ fn what_was_decided_elsewhere_is_said_and_not_done_again() {
     };
     let key = test_project.json(&["inbox", "list"])[0]["key"].clone();
     let (status, told) = act(json!({ "do": "dismiss", "key": key }));
-    assert_eq!((status, &told["said"]), (200, &"Dismissed".into()));
+    assert_eq!((status, &told["message"]), (200, &"Dismissed".into()));
     test_project.json(&["task", "unblock", "ask"]);
     let before = test_project.count_events();
     for (body, expected) in [
@@ -126,7 +126,7 @@ fn a_session_is_told_something_paused_and_resumed() {
     browser.go(&format!("{project}sessions/{id}"));
     browser.type_into("#message", "Look at <i>src</i> first");
     browser.key("Enter");
-    await_said(&mut browser, "has it");
+    await_said(&mut browser, "contains the message");
     browser.until(
         "document.querySelector('#part-waiting').innerText.includes('Look at <i>src</i> first')",
     );
@@ -135,7 +135,7 @@ fn a_session_is_told_something_paused_and_resumed() {
     fs::write(stage.project.root().join("go"), "").unwrap();
     browser.until("document.querySelector('#part-facts .state').innerText == 'paused'");
     browser.click("form:has(input[value=resume]) button");
-    await_said(&mut browser, "goes on");
+    await_said(&mut browser, "resumed");
     browser.until("document.querySelector('#part-facts .state').innerText == 'complete'");
     browser.assert_calm("a session");
 }
@@ -155,7 +155,7 @@ fn a_session_is_stopped_by_the_button_after_a_question() {
     browser.until("document.querySelector('#part-facts .state').innerText == 'cancelled'");
     browser.until("!document.querySelector('form:has(input[value=stop])')");
     browser.assert_calm("a stopped session");
-    // A page that was open before asks in vain.
+    // A request from a page that was open before is refused.
     let body = json!({ "do": "stop", "session": id });
     let (status, told) = server.ask("POST", &format!("{}do", server.project()), &body.to_string());
     assert!(status == 409 && told.contains("is not running: cancelled"), "{status} {told}");
@@ -164,7 +164,7 @@ fn a_session_is_stopped_by_the_button_after_a_question() {
     assert!(status == 409 && told.contains("there is no session `none`"), "{status} {told}");
 }
 
-/// An agent that starts a server is not the person who is asked.
+/// An agent that starts a server does not count as the person who decides.
 #[test]
 fn an_agent_starts_no_server() {
     let test_project = project_with(PLAIN);
@@ -175,7 +175,7 @@ fn an_agent_starts_no_server() {
     assert!(told.contains("only a person can serve the dashboard"), "{told}");
 }
 
-/// A command in the words of a person at a terminal.
+/// Returns a command that runs on a terminal, as a person would run it.
 fn on_terminal(command: &Command, more: &str) -> Command {
     let words = command.get_args().filter(|word| *word != "--json");
     let words: Vec<&str> = words.map(|word| word.to_str().unwrap()).collect();
@@ -199,12 +199,12 @@ fn a_session_that_asks_on_a_terminal_is_answered_on_the_page() {
     let server = Server::start(&test_project);
     let (mut browser, _) = server.visited();
     let run = test_project.json_command(&["run", "--plain", "x", "--agent", "scripted:turns.json"]);
-    let mut asking = on_terminal(&run, " --hook-retries 0").spawn().unwrap();
+    let mut asking = on_terminal(&run, " --gate-retries 0").spawn().unwrap();
     browser.until("document.querySelector('#part-problems').innerText.includes('asks what to do')");
     browser.click("form[data-post]:has(input[value=continue]) button");
     await_said(&mut browser, "Continued");
     browser
-        .until("document.querySelector('#part-problems').innerText.includes('Nothing needs you')");
+        .until("document.querySelector('#part-problems').innerText.includes('The inbox is empty')");
     browser.assert_calm("an answer");
     assert_eq!(asking.wait().unwrap().code(), Some(0));
 }

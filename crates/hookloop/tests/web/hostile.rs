@@ -1,4 +1,4 @@
-//! Text that would rather be something else, in every field that reaches a page: it is text there.
+//! Text with markup and scripts in every field of a page: the page shows it as text.
 
 use std::fs;
 use std::process::Command;
@@ -12,7 +12,7 @@ use crate::web::browser::Browser;
 use crate::web::server::Server;
 use crate::web::stage::{DashboardProject, Words};
 
-/// What is put in to break out of where it is, as people have done it.
+/// Prefixes of known attacks that break out of an attribute, a tag or a script.
 const BREAKS: [&str; 16] = [
     "",
     "\"",
@@ -32,7 +32,8 @@ const BREAKS: [&str; 16] = [
     "{{",
 ];
 
-/// What would run, or be an element, if it came through. An element has the class `injected` where it can.
+/// Attacks that would run, or create an element, if unescaped. Elements have the class `injected`
+/// if possible.
 const PAYLOADS: [&str; 44] = [
     "<script class=injected>alert(1)</script>",
     "<SCRIPT class=injected>alert(1)</SCRIPT>",
@@ -89,7 +90,7 @@ fn hostile() -> Vec<String> {
     all
 }
 
-/// All of them in every text.
+/// All attacks in every text.
 struct Hostile(String);
 
 impl Words for Hostile {
@@ -99,12 +100,12 @@ impl Words for Hostile {
         let start = plain.bytes().map(usize::from).sum::<usize>() * 31 % (self.0.len() / 2);
         let start = (start..).find(|at| self.0.is_char_boundary(*at)).unwrap();
         let text: String = self.0[start..].chars().take(max / 4).collect();
-        // Nothing that begins like an option: that is for a command line to refuse.
+        // No text begins like an option, because the command line would refuse it.
         format!("x{text}")
     }
 }
 
-/// Elements that only data could have made, and scripts that are not ours.
+/// Elements that only injected data could create, and scripts that are not part of the dashboard.
 const ELEMENTS: &str = "[...document.querySelectorAll('.injected, iframe, object, embed, base, style, img, math, video, audio, template')]
     .map((element) => element.outerHTML).concat(
     [...document.scripts].filter((script) => !/^[/]assets[/]page-[0-9a-f]+[.]js$/.test(script.getAttribute('src'))).map((script) => script.outerHTML),
@@ -124,7 +125,7 @@ fn text_is_text_wherever_it_comes_from() {
     let all = hostile();
     let stage = DashboardProject::new(&Hostile(all.join(" ")));
     let test_project = &stage.project;
-    // Each by itself, where a field is shown by itself.
+    // Each attack alone, in fields that are shown alone.
     let lines: Vec<_> = all.iter().enumerate().map(|(n, text)| {
         let text = text.trim();
         json!({ "id": format!("h{n}"), "goal": text, "description": text, "labels": [text], "deliverables": [text], "type": text })
@@ -165,7 +166,7 @@ fn text_is_text_wherever_it_comes_from() {
     for path in lists.chain(sessions).chain(tasks).chain(some) {
         look(&mut browser, &format!("{project}{path}"));
     }
-    // All of them, a hundred a page.
+    // All tasks, a hundred per page.
     let mut url = format!("{project}tasks?state=ready");
     let mut seen = 0;
     loop {
@@ -178,7 +179,7 @@ fn text_is_text_wherever_it_comes_from() {
         url = older;
     }
     assert!(seen >= all.len() as u64, "{seen}");
-    // What comes in by the address.
+    // Text from the address of the page.
     for text in all.iter().step_by(101) {
         let text: String = form_urlencoded(text);
         for path in [
@@ -203,7 +204,7 @@ fn text_is_text_wherever_it_comes_from() {
     follow(test_project, &mut browser, &project, &all);
 }
 
-/// What a page is given later is text too.
+/// Checks that live updates of a page are shown as text.
 fn follow(test_project: &TestProject, browser: &mut Browser, project: &str, all: &[String]) {
     browser.go(&format!("{project}tasks"));
     browser.until("document.querySelector('#live').textContent == 'live'");
@@ -219,7 +220,8 @@ fn form_urlencoded(text: &str) -> String {
     text.bytes().map(|byte| format!("%{byte:02X}")).collect()
 }
 
-/// What no command of a person writes: names of machines, agents and workers, who said something, where a request is.
+/// Writes fields that no command sets: names of machines, agents and workers, actors, addresses of
+/// requests.
 fn plant(test_project: &TestProject, all: &[String]) {
     let connection = rusqlite::Connection::open(test_project.database_path()).unwrap();
     let sessions: Vec<String> = connection
@@ -251,7 +253,7 @@ fn plant(test_project: &TestProject, all: &[String]) {
     connection.execute(name, [&all[4]]).unwrap();
 }
 
-/// A directory may be called anything; so may who uses it.
+/// Any text can be the name of a directory or of a user.
 #[test]
 fn the_name_of_a_project_is_text() {
     let test_project = empty_project();

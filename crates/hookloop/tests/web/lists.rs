@@ -1,4 +1,4 @@
-//! What pages hold: lists by what is asked for, page by page, and what a project is when its files are wrong.
+//! Lists on pages: filters, paging, and projects with invalid files.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -10,13 +10,13 @@ use crate::web::PLAIN;
 use crate::web::server::Server;
 use crate::web::stage::{DashboardProject, Ordinary};
 
-/// What the rows of a page are about, in their order.
+/// Returns the keys of the rows of a page, in their order.
 fn keys(page: &str) -> Vec<String> {
     let rows = page.split("<tr data-key=\"").skip(1);
     rows.map(|rest| rest.split('"').next().unwrap().to_owned()).collect()
 }
 
-/// Where a link of that name leads.
+/// Returns the target of the link with that name.
 fn link(page: &str, name: &str) -> Option<String> {
     let (before, _) = page.split_once(&format!(">{name}</a>"))?;
     let href = before.rsplit_once("href=\"")?.1.split('"').next()?;
@@ -29,7 +29,7 @@ fn page(server: &Server, path: &str) -> String {
     page
 }
 
-/// The rows of all pages from `path` on.
+/// Returns the rows of all pages from `path` on.
 fn all(server: &Server, path: &str) -> Vec<String> {
     let base = path.split('?').next().unwrap();
     let (mut found, mut next) = (Vec::new(), path.to_owned());
@@ -101,7 +101,8 @@ fn pages_hold_everything_once() {
     assert_eq!(events.len(), wanted.len());
 }
 
-/// A mistake in a file is no reason not to see what happened; nothing is decided by rules that can't be read.
+/// A project with an invalid file can be viewed; decisions are refused while its rules can't be
+/// parsed.
 #[test]
 fn a_project_whose_file_is_wrong_can_be_looked_at() {
     let test_project = project_with(PLAIN);

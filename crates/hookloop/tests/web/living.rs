@@ -1,4 +1,4 @@
-//! Pages that follow what happens.
+//! Pages with live updates.
 
 use std::io::{BufRead, BufReader, Read};
 use std::time::{Duration, Instant};
@@ -47,13 +47,13 @@ fn the_list_of_projects_follows_without_a_reload() {
     browser.assert_calm("the list of projects");
 }
 
-/// The next thing that is said to a page that follows.
+/// Returns the next live update.
 fn word(reads: &mut impl BufRead) -> String {
     let mut word = String::new();
     while !word.contains("event: changed") || !word.ends_with("\n\n") {
         let mut line = String::new();
         assert!(reads.read_line(&mut line).unwrap() > 0, "it ended: {word}");
-        // The length of a chunk is not part of it.
+        // The length of a chunk is not part of the update.
         if line.ends_with("\r\n") {
             continue;
         }
@@ -108,10 +108,10 @@ fn there_are_places_for_so_many_and_pages_and_agents_have_theirs() {
         .collect();
     let (status, told) = server.ask("GET", &live, "");
     assert_eq!(status, 503);
-    assert!(told.contains("64 pages follow"), "{told}");
+    assert!(told.contains("64 pages are live"), "{told}");
     let (status, _) = server.ask("GET", &server.project(), "");
     assert_eq!(status, 200);
-    // One that goes leaves its place.
+    // A closed connection frees its slot.
     drop(following.pop());
     let end = Instant::now() + PATIENCE;
     loop {
@@ -121,16 +121,16 @@ fn there_are_places_for_so_many_and_pages_and_agents_have_theirs() {
         if start.ends_with(b"200") {
             break;
         }
-        assert!(Instant::now() < end, "the place is not free again");
+        assert!(Instant::now() < end, "the slot is not free again");
         std::thread::sleep(Duration::from_millis(50));
     }
-    // Those that follow do not keep the server from ending.
+    // Open connections do not keep the server from ending.
     let began = Instant::now();
     assert_eq!(server.terminate(), Some(0));
     assert!(began.elapsed() < Duration::from_secs(4), "{:?}", began.elapsed());
 }
 
-/// A gate that prints a line, and ends when the test makes its file.
+/// A gate that prints a line, and ends when the test creates its file.
 const SLOW: &str = "version: 1
 hooks:
   stop:
@@ -168,7 +168,7 @@ fn a_gate_that_runs_is_followed_with_its_output() {
     write("go-2", "");
     browser.until(&shows("two of two"));
     write("go-3", "");
-    browser.until(&shows("The session is over."));
+    browser.until(&shows("The session has ended."));
     assert_eq!(browser.eval("window.isTheSame"), true, "the page was loaded again");
     assert!(session.wait().unwrap().code().is_some_and(|code| code == 0 || code == 6));
     browser.go(&project);

@@ -1,4 +1,4 @@
-//! Who is let in, and how that ends.
+//! Login and logout.
 
 use crate::support::project_with;
 use crate::web::PLAIN;
@@ -24,7 +24,7 @@ fn the_link_logs_in_once_and_the_logout_ends_it() {
     assert_eq!(browser.text("document.cookie"), "", "a script sees the cookie");
     browser.assert_calm("the login");
 
-    // Somebody else who finds the link.
+    // Another browser opens the same link.
     let mut other = Browser::start();
     other.go(&server.link);
     assert!(other.text("document.body.innerText").contains("This link was used"));

@@ -1,12 +1,12 @@
 //! The dashboard of the real program, in a real browser and over TCP.
 //!
-//! - [`browser`]: Chromium, asked by the DevTools protocol; [`server`]: the program as it serves
-//! - [`login`]: who is let in, and how that ends
-//! - [`living`]: pages that follow what happens; [`deciding`]: what people decide on them
-//! - [`lists`]: what pages hold
-//! - [`hostile`]: text that would rather be something else, in every field that reaches a page
+//! - [`browser`]: Chromium, controlled by the DevTools protocol; [`server`]: the running server
+//! - [`login`]: login and logout
+//! - [`living`]: pages with live updates; [`deciding`]: decisions of people on pages
+//! - [`lists`]: lists on pages
+//! - [`hostile`]: text with markup and scripts in every field of a page
 //! - [`speed`]: large projects, and clients that stop reading
-//! - [`stage`]: a project that has something of everything; [`pictures`]: its pages, for the documents
+//! - [`stage`]: a project with every kind of data; [`pictures`]: screenshots of its pages
 #![expect(clippy::unwrap_used, clippy::print_stderr, reason = "tests, which tell their figures")]
 
 mod browser;
@@ -20,5 +20,5 @@ mod server;
 mod speed;
 mod stage;
 
-/// A project that asks for nothing.
+/// A project without hooks and limits.
 const PLAIN: &str = "version: 1\n";

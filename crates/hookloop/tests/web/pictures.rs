@@ -1,11 +1,11 @@
-//! Every page as people see it, for the documents: `docs/record-pages` runs this.
+//! Screenshots of every page, for the documents: `docs/record-pages` runs this.
 
 use std::path::PathBuf;
 
 use crate::web::server::Server;
 use crate::web::stage::{DashboardProject, Words};
 
-/// An ordinary project, at a pace that can be seen.
+/// An ordinary project, slow enough to be watched.
 struct Seen;
 
 impl Words for Seen {
@@ -18,7 +18,7 @@ impl Words for Seen {
     }
 }
 
-/// Days of which something was used.
+/// The number of days with usage.
 const DAYS: i64 = 24;
 
 #[test]
@@ -63,7 +63,7 @@ fn pages_are_recorded() {
             if *name != "projects" {
                 browser.until("document.querySelector('#live').textContent == 'live'");
             }
-            // Nothing is wider than the page, but for what scrolls by itself.
+            // Nothing is wider than the page, except for elements that scroll.
             let wide = browser.eval("document.documentElement.scrollWidth - innerWidth");
             assert!(wide.as_i64().unwrap() <= 0, "{name} at {width}: {wide} too wide");
             std::fs::write(to.join(format!("{name}-{scheme}-{width}.png")), browser.picture())
@@ -79,7 +79,7 @@ fn pages_are_recorded() {
     }
 }
 
-/// Puts into the view what agents would have used in the days before: a clock that is wrong for a program is wrong for all of it.
+/// Inserts usage of earlier days into the view. A changed clock would affect all other dates, too.
 fn spread_usage(stage: &DashboardProject) {
     let connection = rusqlite::Connection::open(stage.project.database_path()).unwrap();
     let today =

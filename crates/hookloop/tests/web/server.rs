@@ -1,4 +1,4 @@
-//! The program as it serves a project.
+//! A server of the program for one project.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -12,7 +12,7 @@ use crate::web::browser::{Browser, PATIENCE};
 pub(crate) struct Server {
     pub(crate) serving: Serving,
     pub(crate) port: u16,
-    /// What logs in once.
+    /// A link that logs in once.
     pub(crate) link: String,
 }
 
@@ -42,7 +42,7 @@ impl Server {
         std::fs::read_to_string(path).unwrap().trim().to_owned()
     }
 
-    /// A browser that is logged in, at the project's first page.
+    /// Returns a browser that is logged in, on the first page of the project.
     pub(crate) fn visited(&self) -> (Browser, String) {
         let mut browser = Browser::start();
         browser.go(&self.link);
@@ -52,7 +52,7 @@ impl Server {
         (browser, self.url(&path))
     }
 
-    /// A connection that has asked for something with the token, and read nothing yet.
+    /// Returns a connection that has sent a request with the token, and read nothing yet.
     pub(crate) fn asking(&self, method: &str, path: &str, body: &str) -> TcpStream {
         let mut stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -65,7 +65,7 @@ impl Server {
         stream
     }
 
-    /// The status and body of an answer.
+    /// Returns the status and the body of an answer.
     pub(crate) fn ask(&self, method: &str, path: &str, body: &str) -> (u16, String) {
         let mut answer = Vec::new();
         self.asking(method, path, body).read_to_end(&mut answer).unwrap();
@@ -74,7 +74,7 @@ impl Server {
         (head.split(' ').nth(1).unwrap().parse().unwrap(), body.to_owned())
     }
 
-    /// The address of the project's pages, which ends with a slash.
+    /// Returns the address of the project's pages, which ends with a slash.
     pub(crate) fn project(&self) -> String {
         let (_, page) = self.ask("GET", "/", "");
         let start = page.find("href=\"/p/").unwrap() + 6;

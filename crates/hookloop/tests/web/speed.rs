@@ -13,15 +13,15 @@ use crate::web::PLAIN;
 use crate::web::browser::Browser;
 use crate::web::server::Server;
 
-/// How long a page may take to be seen. On a machine with nothing else to do it is a tenth of this; others test at the
-/// same time.
+/// The maximum time until a page is painted. An idle machine needs a tenth of this, but other tests
+/// run at the same time.
 const PAINT_MAX_MS: f64 = 3_000.0;
 const TASKS: usize = 10_000;
-/// Events of a second while pages follow, how they are written, and for how long.
+/// Events per second while pages are open, the size of each batch, and the duration.
 const RATE: usize = 1_000;
 const AT_ONCE: usize = 100;
 const FOLLOWED: Duration = Duration::from_secs(5);
-/// How far behind what is written a page may be. With nothing else to do it is a third of this.
+/// The maximum delay of a page behind the log. On an idle machine it is a third of this.
 const BEHIND_MAX: Duration = Duration::from_secs(3);
 
 fn tasks(count: usize) -> Vec<Value> {
@@ -36,7 +36,7 @@ fn tasks(count: usize) -> Vec<Value> {
     (0..count).map(task).collect()
 }
 
-/// A project of 10,000 tasks and 1,000 sessions.
+/// Returns a project of 10,000 tasks and 1,000 sessions.
 fn large() -> TestProject {
     let test_project = project_with(PLAIN);
     test_project.import_tasks(&tasks(TASKS));
@@ -92,7 +92,7 @@ fn pages_of_a_large_project_are_there_at_once() {
     browser.assert_calm("a large project");
 }
 
-/// How long it takes to add a thousand tasks.
+/// Returns the time that it takes to add 1,500 tasks.
 fn import(test_project: &TestProject, round: usize) -> Duration {
     let lines: Vec<Value> =
         (0..1_500).map(|n| json!({ "goal": format!("Round {round}, task {n}") })).collect();
@@ -118,7 +118,7 @@ fn clients_that_stop_reading_slow_nobody_down() {
         alone.push(import(&test_project, round * 2 + 1));
         let asking: Vec<_> =
             (0..32).map(|_| server.asking("GET", &format!("{project}live"), "")).collect();
-        // Pages that were asked for and are not taken.
+        // Pages that were requested and are not read.
         let pages: Vec<_> =
             (0..8).map(|_| server.asking("GET", &format!("{project}log"), "")).collect();
         watched.push(import(&test_project, round * 2 + 2));
@@ -136,7 +136,7 @@ fn clients_that_stop_reading_slow_nobody_down() {
     assert!(memory() < before + 32 * 1024, "{before} {}", memory());
 }
 
-/// A page is there in time while others write as much as they can.
+/// A page is answered in time while another process writes as fast as possible.
 #[test]
 fn pages_stay_quick_while_much_happens() {
     let test_project = project_with(PLAIN);
@@ -162,7 +162,7 @@ fn pages_stay_quick_while_much_happens() {
     assert!(asked > 0 && slowest < Duration::from_secs(3), "{slowest:?}");
 }
 
-/// Adds tasks at a steady rate; tells when how many were there.
+/// Adds tasks at a steady rate; records the time and the number of tasks after each batch.
 fn write(test_project: &TestProject, written: &Mutex<Vec<(Instant, usize)>>) {
     let lines: Vec<Value> = (0..AT_ONCE).map(|n| json!({ "goal": format!("Task {n}") })).collect();
     let path = test_project.write_lines("some.jsonl", &lines);
@@ -183,7 +183,7 @@ fn write(test_project: &TestProject, written: &Mutex<Vec<(Instant, usize)>>) {
 
 #[test]
 fn pages_follow_a_thousand_events_a_second() {
-    // How many tasks or events a page shows that there are: all events here are tasks that are added.
+    // The number of tasks or events that a page shows: every event here is an added task.
     let pages = [
         (
             "",

@@ -1,4 +1,4 @@
-//! A project that has something of everything, with the texts that a test wants in it.
+//! A project with every kind of data, with the texts of a test in it.
 
 use std::fs;
 use std::process::Child;
@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 use crate::support::project_with;
 use crate::web::browser::PATIENCE;
 
-/// Hooks at several points, one of which says no until the answer is right.
+/// Hooks at several points; one of them blocks until the answer is right.
 const CONFIG: &str = "version: 1
 project: atlas
-limits: {purse: {cost: 25, per: day}, hook_retries: 2}
+limits: {budget: {cost: 25, period: day}, gate_retries: 2}
 hooks:
   session_start:
     - {name: context, command: 'cat notes.txt', pipe_output: true}
@@ -26,18 +26,18 @@ hooks:
     - {name: summary, command: 'echo summary written'}
 ";
 
-/// Texts by what they are for.
+/// Texts of a project, by their purpose.
 pub(crate) trait Words {
-    /// A text of that sort; `plain` is what it would be in an ordinary project.
+    /// Returns a text for a field; `plain` is its text in an ordinary project.
     fn word(&self, plain: &str) -> String;
 
-    /// Whether turns and hooks take as long as somebody who looks can see.
+    /// Returns whether turns and hooks are slow enough to be watched.
     fn is_slow(&self) -> bool {
         false
     }
 }
 
-/// As in an ordinary project.
+/// The texts of an ordinary project.
 pub(crate) struct Ordinary;
 
 impl Words for Ordinary {
@@ -135,7 +135,7 @@ impl DashboardProject {
 
     fn run_sessions(&mut self, words: &dyn Words) {
         let say = words.word("The parser accepts the examples, and the test passes.");
-        let usage = |input: u64, cost: u64| json!({ "inputTokens": input, "outputTokens": input / 9, "cachedTokens": input / 2, "costMicros": cost });
+        let usage = |input: u64, cost: u64| json!({ "input_tokens": input, "output_tokens": input / 9, "cached_tokens": input / 2, "cost_micros": cost });
         let turn = |answer: &str, ms: u64, cost: u64| {
             json!({
                 "say": format!("{say}\n<promise>COMPLETE</promise>"), "write": { "answer": answer },
@@ -158,7 +158,7 @@ impl DashboardProject {
         self.run("stuck.json", &stuck, &[], &words.word("Find out why the build is slow"));
     }
 
-    /// Runs a session to its end, whatever that is.
+    /// Runs a session until it ends, with any result.
     fn run(&self, name: &str, turns: &Value, more: &[&str], prompt: &str) {
         fs::write(self.project.root().join(name), turns.to_string()).unwrap();
         let agent = format!("scripted:{name}");
@@ -171,7 +171,7 @@ impl DashboardProject {
         assert!(!ran.stdout.is_empty(), "{}", String::from_utf8_lossy(&ran.stderr));
     }
 
-    /// Starts a session whose turn takes as long as the test does.
+    /// Starts a session whose turn lasts as long as the test.
     pub(crate) fn start_session(&mut self, prompt: &str) -> String {
         let turns = json!([{ "say": "On it.", "sleep_ms": 600_000 }]);
         self.start(
@@ -199,7 +199,8 @@ impl DashboardProject {
         )
     }
 
-    /// The id of a session that has begun its first turn; its name is the last of `args`.
+    /// Starts a session and returns its id after its first turn began; its name is the last of
+    /// `args`.
     fn start(&mut self, file: &str, turns: &Value, args: &[&str]) -> String {
         fs::write(self.project.root().join(file), turns.to_string()).unwrap();
         self.running.push(self.project.json_command(args).spawn().unwrap());
@@ -213,7 +214,7 @@ impl DashboardProject {
         })
     }
 
-    /// Starts a worker that finds nothing to do.
+    /// Starts a worker that finds no task.
     pub(crate) fn start_worker(&mut self, name: &str) {
         let args = [
             "worker",
@@ -232,14 +233,14 @@ impl DashboardProject {
         });
     }
 
-    /// What a command's answer holds, when it does.
+    /// Runs a command until `find` returns a value for its answer; returns that value.
     pub(crate) fn await_json<T>(&self, args: &[&str], find: impl Fn(&Value) -> Option<T>) -> T {
         let end = Instant::now() + PATIENCE;
         loop {
             if let Some(found) = find(&self.project.json(args)) {
                 return found;
             }
-            assert!(Instant::now() < end, "{args:?} does not come to it");
+            assert!(Instant::now() < end, "{args:?}: the value did not appear");
             std::thread::sleep(Duration::from_millis(50));
         }
     }

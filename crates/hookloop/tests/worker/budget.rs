@@ -1,4 +1,4 @@
-//! What all workers together may spend, however often they are killed.
+//! The shared budget of all workers, which also holds when they are killed.
 
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -17,13 +17,14 @@ const JOBS: usize = 10;
 const BUDGET: u64 = 5_000_000;
 const RESERVED: u64 = 100_000;
 const TASKS: usize = 80;
-/// Longer than all of it takes, on a machine that is busy.
+/// Longer than the test takes on a busy machine.
 const LONGEST: Duration = Duration::from_secs(300);
 
-/// Turns that use what is set aside for them, less, or several times as much, which they tell step by step.
+/// Returns turns that use their reservation, less, or several times as much, which they report step
+/// by step.
 fn turns(random: &mut SeededRandom) -> Value {
     let turn = |cost: u64, steps: u64, sleep_ms: u64| {
-        let usage = json!({ "inputTokens": 1_000, "outputTokens": 50, "costMicros": cost });
+        let usage = json!({ "input_tokens": 1_000, "output_tokens": 50, "cost_micros": cost });
         json!({ "say": "working", "usage": usage, "usage_steps": steps, "sleep_ms": sleep_ms })
     };
     let mut turns: Vec<Value> = Vec::new();
@@ -50,7 +51,7 @@ fn worker(project: &DeliveryProject, number: usize) -> Command {
     project.json_command(&[&args[..], &["--lease", "10s"]].concat())
 }
 
-/// What the fleet's log says was spent and set aside, after each of its events.
+/// The spent and reserved amounts, summed from the events of the fleet's log.
 #[derive(Debug, Default)]
 struct Account {
     most: u64,
@@ -66,16 +67,16 @@ fn account(events: &[Value]) -> Account {
         let (kind, data) = (event["type"].as_str().unwrap(), &event["data"]);
         let session = event["session"].as_str().unwrap_or_default().to_owned();
         match kind {
-            "turn_reserved" => {
-                let amount = data["costMicros"].as_u64().unwrap();
+            "budget_reserved" => {
+                let amount = data["cost_micros"].as_u64().unwrap();
                 *open.entry(data["session"].as_str().unwrap().to_owned()).or_default() += amount;
             }
             "turn_ended" => {
                 let held = open.remove(&session).unwrap_or(0);
-                let used = data["usage"]["costMicros"].as_u64().unwrap_or(0);
+                let used = data["usage"]["cost_micros"].as_u64().unwrap_or(0);
                 account.used += used;
                 account.turns += 1;
-                if data["isPartial"] == true {
+                if data["is_partial"] == true {
                     account.lost += held.saturating_sub(used);
                 }
             }
@@ -91,8 +92,8 @@ fn account(events: &[Value]) -> Account {
 
 #[test]
 fn fifty_sessions_at_once_spend_no_more_than_the_fleet_may() {
-    let seed = number_from_env("HOOKLOOP_PURSE_SEED", u64::from(std::process::id()));
-    let told = format!("HOOKLOOP_PURSE_SEED={seed}");
+    let seed = number_from_env("HOOKLOOP_BUDGET_SEED", u64::from(std::process::id()));
+    let told = format!("HOOKLOOP_BUDGET_SEED={seed}");
     let mut random = SeededRandom::new(seed);
     let project =
         DeliveryProject::new("delivery: {}\nhooks: {before_submit: []}\n", &[("a.txt", "a\n")]);
@@ -105,7 +106,16 @@ fn fifty_sessions_at_once_spend_no_more_than_the_fleet_may() {
     for number in 0..TASKS {
         project.add(&format!("t{number}"), &[]);
     }
-    project.json_values(&["fleet", "budget", "--cost", "5", "--per", "ever", "--turn-cost", "0.1"]);
+    project.json_values(&[
+        "fleet",
+        "budget",
+        "--cost",
+        "5",
+        "--period",
+        "total",
+        "--reserve-cost",
+        "0.1",
+    ]);
     let end = Instant::now() + LONGEST;
     let killed: u32 = thread::scope(|scope| {
         let all: Vec<_> = (0..WORKERS)
@@ -128,13 +138,13 @@ fn fifty_sessions_at_once_spend_no_more_than_the_fleet_may() {
             .collect();
         all.into_iter().map(|one| one.join().unwrap()).sum()
     });
-    // Then they are left alone, until nothing is under way and nothing can begin.
+    // The workers now run until no turn is running and none can start.
     let mut workers: Vec<Working> =
         (0..WORKERS).map(|number| Working::start(worker(&project, number))).collect();
     let is_over = || {
         let usage = project.json_values(&["usage", "--fleet"]).remove(0);
-        let held = usage["purse"]["reservations"].as_array().unwrap().len();
-        let left = usage["purse"]["limits"][0]["left"]["cost_micros"].as_u64().unwrap();
+        let held = usage["budget"]["reservations"].as_array().unwrap().len();
+        let left = usage["budget"]["limits"][0]["left"]["cost_micros"].as_u64().unwrap();
         let open = project.json_values(&["task", "list", "--limit", "0"]).remove(0);
         let is_open = |task: &&Value| matches!(task["state"].as_str(), Some("ready" | "active"));
         let open = open.as_array().unwrap().iter().filter(is_open).count();
@@ -143,7 +153,7 @@ fn fifty_sessions_at_once_spend_no_more_than_the_fleet_may() {
     while !is_over() {
         assert!(
             Instant::now() < end,
-            "{told} it does not come to an end: {:?}",
+            "{told} the workers do not finish: {:?}",
             project.json_values(&["usage", "--fleet"])
         );
         thread::sleep(Duration::from_millis(200));
@@ -157,11 +167,11 @@ fn fifty_sessions_at_once_spend_no_more_than_the_fleet_may() {
     let account = account(&project.json_values(&["log", "--fleet", "--all"]));
     assert!(account.most <= BUDGET + RESERVED, "{told} {account:?}");
     let usage = project.json_values(&["usage", "--fleet"]).remove(0);
-    let limit = &usage["purse"]["limits"][0];
+    let limit = &usage["budget"]["limits"][0];
     assert_eq!(limit["used"]["cost_micros"], account.used, "{told} {usage}");
-    assert_eq!(limit["lost"]["cost_micros"], account.lost, "{told} {usage}");
-    assert_eq!(usage["purse"]["reservations"].as_array().unwrap().len(), 0, "{told} {usage}");
-    // What the project's own log says is the same.
+    assert_eq!(limit["written_off"]["cost_micros"], account.lost, "{told} {usage}");
+    assert_eq!(usage["budget"]["reservations"].as_array().unwrap().len(), 0, "{told} {usage}");
+    // The project's own log has the same sums.
     let of_project = project.json_values(&["usage"]).remove(0);
     assert_eq!(of_project["total"]["cost_micros"], account.used, "{told} {of_project}");
     assert_eq!(of_project["total"]["turns"], account.turns, "{told} {of_project}");

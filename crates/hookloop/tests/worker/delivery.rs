@@ -1,4 +1,4 @@
-//! From a task that was added to work that is merged, and nobody looks.
+//! Unattended work: from an added task to a merged branch.
 
 use crate::delivery_project::{DeliveryProject, GREEN};
 use crate::worker::{Working, is};
@@ -20,15 +20,15 @@ fn tasks_are_worked_on_at_once_in_worktrees_submitted_and_merged() {
     let agent = project.agent();
     let args = ["worker", "--agent", &agent, "--jobs", "3", "--until-idle"];
     let said = Working::start(project.json_command(&args)).end();
-    let merged = said.iter().filter(|told| is(told, "arrived") && told["fate"] == "merged");
+    let merged = said.iter().filter(|told| is(told, "merge_result") && told["result"] == "merged");
     assert_eq!(merged.count(), 7, "{said:?}");
     for number in 1..=6 {
         assert_eq!(project.on_main(&format!("t{number}.txt")), format!("{number}\n"));
         assert_eq!(project.state(&format!("t{number}")), "completed");
     }
-    assert_eq!(project.on_main("last.txt"), "1\n", "it began on what it depends on");
+    assert_eq!(project.on_main("last.txt"), "1\n", "based on its dependency");
     assert_eq!(project.users(), before);
-    // Of each it is known why.
+    // `why` explains each result.
     let why = project.json_values(&["why", "t1"]).remove(0).to_string();
     for part in [" of worker ", "gate proven passed on ", "submitted hookloop/t1 at ", "merged as "]
     {

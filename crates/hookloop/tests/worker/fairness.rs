@@ -1,4 +1,4 @@
-//! A project with a thousand tasks, and one with ten.
+//! Two projects of one worker, with a thousand tasks and with ten.
 
 use std::fs;
 
@@ -15,7 +15,7 @@ const SMALL: usize = 10;
 #[test]
 fn a_small_project_does_not_wait_for_a_large_one() {
     let large = project_with("version: 1\n");
-    // Of the same user.
+    // Both projects belong to the same user.
     let small = large.root().with_file_name("small");
     fs::create_dir(&small).unwrap();
     fs::write(small.join("hookloop.yaml"), "version: 1\n").unwrap();
@@ -32,13 +32,13 @@ fn a_small_project_does_not_wait_for_a_large_one() {
     let mut working = Working::start(command);
     let (mut done, mut taken) = (0, 0);
     while done < SMALL {
-        let told = working.hear(|told| is(told, "took") || is(told, "ended"));
-        taken += usize::from(is(&told, "took"));
+        let told = working.hear(|told| is(told, "claimed") || is(told, "ended"));
+        taken += usize::from(is(&told, "claimed"));
         let is_small = told["project"].as_str().unwrap().starts_with("small");
         done += usize::from(is(&told, "ended") && is_small);
     }
     working.child.kill().unwrap();
     working.child.wait().unwrap();
-    // One of each, in turn.
-    assert!(taken <= 2 * SMALL + 4, "{taken} tasks were taken until the small project was done");
+    // The worker alternates between the projects.
+    assert!(taken <= 2 * SMALL + 4, "{taken} tasks were claimed until the small one was done");
 }

@@ -13,10 +13,10 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-/// Whatever a test waits for has happened by then, on a machine that is busy.
+/// Time limit of every wait, long enough for a busy machine.
 pub(crate) const SOON: Duration = Duration::from_secs(60);
 
-/// A worker that runs.
+/// A running worker.
 pub(crate) struct Working {
     pub(crate) child: Child,
     said: BufReader<ChildStdout>,
@@ -31,7 +31,7 @@ impl Working {
         Working { child, said, heard: Vec::new() }
     }
 
-    /// Listens until a line is what is waited for.
+    /// Reads lines until `is_it` matches; returns that line.
     pub(crate) fn hear(&mut self, is_it: impl Fn(&Value) -> bool) -> Value {
         loop {
             let mut line = String::new();
@@ -50,7 +50,7 @@ impl Working {
         rustix::process::kill_process(pid, signal).unwrap();
     }
 
-    /// Waits for its end; answers all that it said.
+    /// Waits for the worker to exit; returns all lines that it printed.
     pub(crate) fn end(mut self) -> Vec<Value> {
         let mut line = String::new();
         while self.said.read_line(&mut line).unwrap() > 0 {

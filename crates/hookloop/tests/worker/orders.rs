@@ -1,4 +1,4 @@
-//! Those who run a fleet pause it, stop it, and let it go on.
+//! Fleet directives: pause, stop, drain and resume.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::support::project_with;
 use crate::worker::{SOON, Working, is};
 
-/// Orders are in effect by then, whatever the machine is busy with.
+/// The time within which a directive takes effect, even on a busy machine.
 const WITHIN: Duration = Duration::from_secs(2);
 const WORKS: &str =
     "command:cat > /dev/null; echo x >> turns; sleep 0.1; date +%N > changed; echo 'not yet'";
@@ -24,7 +24,7 @@ fn turns(project: &TestProject) -> usize {
 }
 
 fn project() -> TestProject {
-    let config = "version: 1\nlimits: {iterations: 100000, no_progress: 100000}\n";
+    let config = "version: 1\nlimits: {max_iterations: 100000, max_no_progress: 100000}\n";
     let project = project_with(config);
     project.json(&["task", "add", "goal", "--id", "a"]);
     project
@@ -35,20 +35,20 @@ fn a_fleet_that_is_paused_begins_nothing_and_goes_on_where_it_was() {
     for scope in ["all", "worker:w1"] {
         let project = project();
         let mut working = start(&project, &["--agent", WORKS]);
-        let took = working.hear(|told| is(told, "took"));
-        eventually("turns are taken", SOON, || turns(&project) > 2);
+        let took = working.hear(|told| is(told, "claimed"));
+        eventually("turns are running", SOON, || turns(&project) > 2);
         project.json(&["fleet", "pause", scope, "--reason", "a look"]);
         let status = || project.json(&["fleet", "status"]);
         eventually("the worker is paused", SOON, || status()["workers"][0]["state"] == "paused");
-        // A turn that had begun ends.
+        // A turn that had started may end first.
         std::thread::sleep(WITHIN);
         let (rested, status) = (turns(&project), status());
-        assert_eq!(status["orders"][0]["reason"], "a look", "{status}");
+        assert_eq!(status["directives"][0]["reason"], "a look", "{status}");
         project.json(&["task", "add", "goal", "--id", "b"]);
         std::thread::sleep(Duration::from_secs(1));
         assert_eq!(turns(&project), rested, "{scope}");
         project.json(&["fleet", "resume", scope]);
-        eventually("turns are taken again", SOON, || turns(&project) > rested + 2);
+        eventually("turns are running again", SOON, || turns(&project) > rested + 2);
         assert_eq!(
             project.json(&["task", "show", "a"])["claim"]["agent"],
             format!("session:{}", took["session"].as_str().unwrap())
@@ -63,21 +63,21 @@ fn a_fleet_that_is_stopped_has_nothing_running_and_can_go_on() {
     let project = project();
     let agent = "command:cat > /dev/null; echo $$ > pid; setsid sleep 600 & sleep 600";
     let mut working = start(&project, &["--agent", agent]);
-    working.hear(|told| is(told, "took"));
+    working.hear(|told| is(told, "claimed"));
     eventually("the agent works", SOON, || project.root().join("pid").exists());
     let pid = fs::read_to_string(project.root().join("pid")).unwrap();
     let began = Instant::now();
     project.json(&["fleet", "stop"]);
     let is_there = || std::path::Path::new(&format!("/proc/{}", pid.trim())).exists();
-    eventually("the agent is gone", SOON, || !is_there());
+    eventually("the agent has exited", SOON, || !is_there());
     assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
     working.hear(|told| is(told, "ended") && told["outcome"] == "cancelled");
     assert_eq!(project.json(&["task", "show", "a"])["state"], "ready");
     project.json(&["fleet", "resume"]);
-    working.hear(|told| is(told, "took"));
+    working.hear(|told| is(told, "claimed"));
     working.signal(Signal::TERM);
     working.hear(|told| is(told, "state") && told["state"] == "draining");
-    // The second time what it has is handed back.
+    // The second signal makes the worker release its task.
     working.signal(Signal::TERM);
     working.end();
 }
@@ -86,7 +86,7 @@ fn a_fleet_that_is_stopped_has_nothing_running_and_can_go_on() {
 fn a_worker_can_be_told_to_end_from_elsewhere() {
     let project = project_with("version: 1\n");
     let mut working = start(&project, &["--agent", WORKS]);
-    eventually("it is there", SOON, || {
+    eventually("the worker is listed", SOON, || {
         let status = project.json(&["fleet", "status"]);
         status["workers"].as_array().is_some_and(|workers| workers.len() == 1)
     });
@@ -108,24 +108,24 @@ fn a_drain_of_a_worker_that_nobody_knows_is_refused() {
     let told = refused("nobody");
     assert!(told.contains("no worker `nobody`: the fleet has not seen any worker yet"), "{told}");
     assert!(told.contains("hookloop fleet status"), "{told}");
-    // One that took no task and ended.
+    // A worker that claimed no task and exited.
     let until_idle = |name: &str| {
         let args = ["worker", "--name", name, "--agent", "command:true", "--until-idle"];
         assert!(project.json_command(&args).output().unwrap().status.success());
     };
     until_idle("w0");
     let mut working = start(&project, &["--agent", WORKS]);
-    eventually("it is there", SOON, || {
+    eventually("the worker is listed", SOON, || {
         let status = project.json(&["fleet", "status"]);
         status["workers"].as_array().is_some_and(|workers| workers.len() == 1)
     });
     let told = refused("w2");
     assert!(told.contains("no worker `w2`: known workers are w1, w0"), "{told}");
-    let orders = || project.json(&["fleet", "status"])["orders"].as_array().map(Vec::len);
+    let orders = || project.json(&["fleet", "status"])["directives"].as_array().map(Vec::len);
     assert_eq!(orders(), Some(0));
     project.json(&["fleet", "drain", "w0"]);
     assert_eq!(orders(), Some(1));
-    // The next worker of that name ends at once and takes the order along.
+    // The next worker of that name exits at once and clears the directive.
     until_idle("w0");
     assert_eq!(orders(), Some(0));
     project.json(&["fleet", "drain", "w1"]);
@@ -154,7 +154,7 @@ fn an_order_for_a_worker_that_nobody_knows_is_refused() {
         assert!(told.contains("no worker `w2`: known workers are w0"), "{told}");
         assert!(told.contains("hookloop fleet status"), "{told}");
     }
-    let orders = || project.json(&["fleet", "status"])["orders"].as_array().map(Vec::len);
+    let orders = || project.json(&["fleet", "status"])["directives"].as_array().map(Vec::len);
     assert_eq!(orders(), Some(0));
     // The next worker of that name is paused from its start.
     project.json(&["fleet", "pause", "worker:w0"]);
@@ -176,5 +176,5 @@ fn an_agent_gives_no_orders() {
         assert!(!output.status.success(), "{args:?}");
     }
     let status: Value = project.json(&["fleet", "status"]);
-    assert_eq!(status["orders"].as_array().map(Vec::len), Some(0), "{status}");
+    assert_eq!(status["directives"].as_array().map(Vec::len), Some(0), "{status}");
 }

@@ -1,4 +1,4 @@
-//! Projects of which a worker has a copy of its own.
+//! Projects that a worker clones itself.
 
 use std::fs;
 
@@ -10,7 +10,7 @@ use crate::worker::{Working, is};
 
 const AGENT: &str = "command:cat > /dev/null; echo done > $HOOKLOOP_TASK_ID.txt; echo '<promise>COMPLETE</promise>'";
 
-/// A user who has nothing but a configuration that names a repository.
+/// A user with only a configuration that names a repository.
 struct Nobody {
     project: TestProject,
 }
@@ -56,22 +56,22 @@ impl Nobody {
 #[test]
 fn a_worker_clones_what_it_is_to_work_on_and_delivers_from_there() {
     let nobody = Nobody::new(", weight: 2");
-    assert_eq!(nobody.work(), Vec::<Value>::new(), "there is nothing to do");
+    assert_eq!(nobody.work(), Vec::<Value>::new(), "no task is ready");
     let copy = nobody.copy();
     assert_eq!(fs::read_to_string(copy.join("a.txt")).unwrap(), "third");
-    assert_eq!(run_git(&copy, &["rev-list", "--count", "HEAD"]), "1", "no more than was asked for");
+    assert_eq!(run_git(&copy, &["rev-list", "--count", "HEAD"]), "1", "the depth is not 1");
     assert_eq!(run_git(&copy, &["status", "--porcelain"]), "");
     for id in ["t1", "t2"] {
         let add = ["-C", copy.to_str().unwrap(), "task", "add", "goal", "--id", id];
         assert!(nobody.project.json_command(&add).output().unwrap().status.success());
     }
     let said = nobody.work();
-    let merged = said.iter().filter(|told| is(told, "arrived") && told["fate"] == "merged");
+    let merged = said.iter().filter(|told| is(told, "merge_result") && told["result"] == "merged");
     assert_eq!(merged.count(), 2, "{said:?}");
     for id in ["t1", "t2"] {
         assert_eq!(run_git(&nobody.remote(), &["show", &format!("trunk:{id}.txt")]), "done");
     }
-    // The next one begins with what is there now.
+    // The next worker updates the clone first.
     nobody.work();
     assert_eq!(fs::read_to_string(copy.join("t2.txt")).unwrap(), "done\n");
 }

@@ -1,4 +1,4 @@
-//! Taking, finishing, going on, handing back.
+//! Tasks of a worker: claiming, finishing, resuming and releasing.
 
 use std::fs;
 use std::process::Command;
@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::support::project_with;
 use crate::worker::{SOON, Working, is};
 
-/// Works until there is a file that says that it may end.
+/// An agent that works until a file exists.
 const WAITS: &str = "command:cat > /dev/null; echo $HOOKLOOP_SESSION >> started; \
      while [ ! -f go ]; do sleep 0.05; done; echo '<promise>COMPLETE</promise>'";
 const QUICK: &str =
@@ -49,7 +49,7 @@ fn all_tasks_are_done_in_their_order_and_then_it_ends() {
     }
     project.json(&["task", "add", "last", "--id", "d", "--depends-on", "a"]);
     let said = Working::start(worker(&project, &["--agent", QUICK, "--until-idle"])).end();
-    assert_eq!(said.iter().filter(|told| is(told, "took")).count(), 4, "{said:?}");
+    assert_eq!(said.iter().filter(|told| is(told, "claimed")).count(), 4, "{said:?}");
     for id in ["a", "b", "c", "d"] {
         assert_eq!(state(&project, id), "completed");
     }
@@ -71,7 +71,7 @@ fn who_is_for_a_label_or_a_type_leaves_the_rest_to_others() {
     let took = |more: &[&str]| -> Vec<Value> {
         let args = [&["--agent", QUICK, "--until-idle"], more].concat();
         let said = Working::start(worker(&project, &args)).end();
-        said.iter().filter(|told| is(told, "took")).map(|told| told["task"].clone()).collect()
+        said.iter().filter(|told| is(told, "claimed")).map(|told| told["task"].clone()).collect()
     };
     assert_eq!(took(&["--label", "gpu", "--type", "bugfix"]), ["a"]);
     assert_eq!(took(&["--label", "gpu,other"]), ["b"]);
@@ -79,7 +79,7 @@ fn who_is_for_a_label_or_a_type_leaves_the_rest_to_others() {
     assert_eq!(took(&[]), ["d"]);
 }
 
-/// Where there are no worktrees, two at once would be in each other's way.
+/// Without worktrees, two concurrent sessions would change the same files.
 #[test]
 fn in_a_project_without_delivery_one_task_at_a_time_is_worked_on() {
     let project = project_with("version: 1\n");
@@ -106,13 +106,13 @@ fn what_it_had_in_hands_when_it_was_killed_it_goes_on_with() {
     let project = project_with("version: 1\n");
     add(&project, "a");
     let mut first = Working::start(worker(&project, &["--agent", WAITS]));
-    let took = first.hear(|told| is(told, "took"));
+    let took = first.hear(|told| is(told, "claimed"));
     eventually("the agent works", SOON, || project.root().join("started").exists());
     first.child.kill().unwrap();
     first.child.wait().unwrap();
     fs::write(project.root().join("go"), "").unwrap();
     let said = Working::start(worker(&project, &["--agent", WAITS, "--until-idle"])).end();
-    let again = said.iter().find(|told| is(told, "took")).unwrap();
+    let again = said.iter().find(|told| is(told, "claimed")).unwrap();
     assert_eq!((&again["session"], &again["resumed"]), (&took["session"], &Value::Bool(true)));
     assert_eq!(state(&project, "a"), "completed");
     let kinds = kinds(&project);
@@ -125,7 +125,7 @@ fn who_is_to_end_finishes_what_it_has_and_takes_nothing_more() {
     let project = project_with("version: 1\n");
     add(&project, "a");
     let mut working = Working::start(worker(&project, &["--agent", WAITS]));
-    working.hear(|told| is(told, "took"));
+    working.hear(|told| is(told, "claimed"));
     working.signal(Signal::TERM);
     working.hear(|told| is(told, "state") && told["state"] == "draining");
     add(&project, "b");
@@ -139,7 +139,7 @@ fn what_is_not_finished_in_time_is_handed_back() {
     let project = project_with("version: 1\n");
     add(&project, "a");
     let mut working = Working::start(worker(&project, &["--agent", WAITS, "--drain", "1s"]));
-    working.hear(|told| is(told, "took"));
+    working.hear(|told| is(told, "claimed"));
     eventually("the agent works", SOON, || project.root().join("started").exists());
     working.signal(Signal::TERM);
     let said = working.end();
@@ -150,14 +150,14 @@ fn what_is_not_finished_in_time_is_handed_back() {
     assert_eq!(sessions[0]["state"], "cancelled", "{sessions}");
 }
 
-/// A loop must not go on for ever because each session has its own limits.
+/// Each session has its own limits, so a task must not start new sessions for ever.
 #[test]
 fn a_task_that_uses_up_its_limits_is_for_a_human() {
-    let project = project_with("version: 1\nlimits: {iterations: 2}\n");
+    let project = project_with("version: 1\nlimits: {max_iterations: 2}\n");
     add(&project, "a");
     let agent = "command:cat > /dev/null; date +%N > changed; echo 'not yet'";
     let said = Working::start(worker(&project, &["--agent", agent, "--until-idle"])).end();
-    assert_eq!(said.iter().filter(|told| is(told, "took")).count(), 1, "{said:?}");
+    assert_eq!(said.iter().filter(|told| is(told, "claimed")).count(), 1, "{said:?}");
     let task = task(&project, "a");
     assert_eq!(task["state"], "blocked", "{task}");
     assert!(task["blocked"]["reason"].as_str().unwrap().contains("iterations"), "{task}");
@@ -169,16 +169,16 @@ fn another_takes_over_from_one_that_is_gone_and_ends_its_session() {
     add(&project, "a");
     let args = ["--agent", WAITS, "--lease", "5s"];
     let mut first = Working::start(worker(&project, &[&args[..], &["--name", "first"]].concat()));
-    let took = first.hear(|told| is(told, "took"));
+    let took = first.hear(|told| is(told, "claimed"));
     eventually("the agent works", SOON, || project.root().join("started").exists());
     first.signal(Signal::STOP);
     fs::write(project.root().join("go"), "").unwrap();
-    // Somewhere else, with the same log and another directory of its own.
+    // A second worker with the same log takes over.
     let session = took["session"].as_str().unwrap().to_owned();
     let mut second = Working::start(worker(&project, &[&args[..], &["--name", "second"]].concat()));
     second.hear(|told| is(told, "expired"));
     first.signal(Signal::CONT);
-    // The one that was stopped has lost it, and does nothing more with it.
+    // The stopped worker has lost the task, and does nothing more with it.
     let lost = first.hear(|told| is(told, "ended"));
     assert_eq!(lost["session"], session.as_str());
     first.signal(Signal::TERM);
@@ -198,17 +198,18 @@ fn a_project_that_can_be_worked_on_again_is_said_and_worked_on() {
     let project = project_with("version: 1\nhooks: {stop: [{name: proven, command: 'true'}]}\n");
     add(&project, "a");
     let mut working = Working::start(worker(&project, &["--agent", QUICK]));
-    let unfit = working.hear(|told| is(told, "unfit"));
+    let unfit = working.hear(|told| is(told, "ineligible"));
     assert!(unfit["reason"].as_str().unwrap().contains("proven"), "{unfit}");
     project.trust();
-    let fit = working.hear(|told| is(told, "unfit") || is(told, "took"));
-    assert_eq!((&fit["worker"], &fit["reason"]), (&Value::from("unfit"), &Value::Null));
+    let fit = working.hear(|told| is(told, "ineligible") || is(told, "claimed"));
+    assert_eq!((&fit["worker"], &fit["reason"]), (&Value::from("ineligible"), &Value::Null));
     working.hear(|told| is(told, "ended") && told["outcome"] == "complete");
     working.signal(Signal::TERM);
     working.end();
 }
 
-/// A worker takes nothing of a project with fewer gates than a person agreed to, and says why.
+/// Checks that a worker claims no task of a project with fewer gates than were trusted, and reports
+/// the reason.
 #[test]
 fn a_worker_takes_no_task_of_a_project_with_weakened_gates() {
     let gated = "version: 1\nhooks: {stop: [{name: proven, command: 'true'}]}\n";
@@ -217,7 +218,7 @@ fn a_worker_takes_no_task_of_a_project_with_weakened_gates() {
     add(&project, "a");
     fs::write(project.root().join("hookloop.yaml"), "version: 1\n").unwrap();
     let mut working = Working::start(worker(&project, &["--agent", QUICK]));
-    let unfit = working.hear(|told| is(told, "unfit") || is(told, "took"));
+    let unfit = working.hear(|told| is(told, "ineligible") || is(told, "claimed"));
     assert!(unfit["reason"].as_str().unwrap().contains("`proven` is gone"), "{unfit}");
     assert_eq!(state(&project, "a"), "ready");
     fs::write(project.root().join("hookloop.yaml"), gated).unwrap();

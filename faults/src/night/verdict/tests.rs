@@ -1,4 +1,4 @@
-//! The verdict sees what it is there to see.
+//! Tests that the verdict finds each kind of violation.
 
 use serde_json::{Value, json};
 
@@ -35,7 +35,7 @@ fn of_task(seconds: u64, actor: &str, kind: &str, data: Value) -> Stored {
     said(seconds, "a", actor, kind, data)
 }
 
-/// A worker is killed at second 10 with a task in hands; another has it at 27, and submits it.
+/// A worker with a claimed task is killed at second 10; another claims it at 27 and submits it.
 fn sound() -> (Vec<Stored>, Vec<Absence>) {
     let log = vec![
         of_task(1, "c", "task_created", json!({})),
@@ -74,7 +74,7 @@ fn judged(log: &[Stored], absences: &[Absence]) -> Found {
     judge(&evidence)
 }
 
-/// The kinds of violation that are found after `damage`.
+/// Checks the kinds of violation that are found after `damage`.
 #[track_caller]
 fn check(damage: impl FnOnce(&mut Vec<Stored>, &mut Vec<Absence>), expected: &[&str]) -> Found {
     let (mut log, mut absences) = sound();
@@ -129,7 +129,7 @@ fn who_does_not_hold_a_task_says_nothing_of_it() {
         log.insert(9, of_task(31, "session:s2", "task_noted", json!({})));
     };
     check(after, &["stale"]);
-    // Two have it at once.
+    // Two sessions hold the task at once.
     check(|log, _| _ = log.remove(3), &["stale"]);
     let talk = |log: &mut Vec<Stored>, _: &mut Vec<Absence>| {
         log.push(session(35, "s2", "turn_started", "w2"));
@@ -142,7 +142,7 @@ fn who_was_there_is_not_taken_for_dead() {
     check(|_, absences| absences.clear(), &["false reclaim"]);
     check(|_, absences| absences[0].kind = Kind::Starved, &["false reclaim"]);
     check(|_, absences| absences[0].worker = "w2".to_owned(), &["false reclaim"]);
-    // Back for longer than the lease.
+    // The worker was back for longer than the lease.
     check(|_, absences| absences[0].until_ms = Some(10_500), &["false reclaim"]);
     check(|_, absences| absences[0].until_ms = Some(11_500), &[]);
     check(|_, absences| absences[0].until_ms = None, &[]);
@@ -160,7 +160,7 @@ fn orphans_are_picked_up_soon() {
     };
     let found = check(resumed, &[]);
     assert_eq!((found.orphans[0].fate, found.orphans[0].waited_ms), (Fate::Resumed, 2_000));
-    // It stood still, and nobody missed it.
+    // The worker was stopped, and its lease did not expire.
     let unmissed = |log: &mut Vec<Stored>, absences: &mut Vec<Absence>| {
         log.retain(|stored| ![26, 27, 28, 29, 30, 32].contains(&stored.seq));
         log.iter_mut().for_each(|stored| stored.actor = stored.actor.replace("s2", "s1"));

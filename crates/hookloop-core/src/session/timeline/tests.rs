@@ -20,9 +20,9 @@ fn check(events: &[(&str, Value)], expected: &[&str]) {
 }
 
 fn timeline(events: &[(&str, Value)]) -> Timeline {
-    let started = json!({"name": "s", "work": {"prompt": "p"}, "agent": "a", "stopWhen": ["default"],
-        "atRetryLimit": "needs_human", "limits": {"iterations": 1, "durationMs": 1, "turnMs": 1, "errors": 1,
-        "hookRetries": 1, "noProgress": 1, "tokens": 1, "costMicros": 1}, "hooks": "h", "fence": "f", "machine": "m"});
+    let started = json!({"name": "s", "work": {"prompt": "p"}, "agent": "a", "stop_when": ["default"],
+        "at_retry_limit": "needs_human", "limits": {"max_iterations": 1, "max_duration_ms": 1, "turn_timeout_ms": 1, "max_errors": 1,
+        "gate_retries": 1, "max_no_progress": 1, "max_tokens": 1, "max_cost_micros": 1}, "hooks": "h", "fence": "f", "machine": "m"});
     let all = std::iter::once(("session_started", started)).chain(events.iter().cloned());
     let bodies: Vec<EventBody> =
         all.map(|(kind, data)| EventBody::decode(kind, 1, &data.to_string()).unwrap()).collect();
@@ -54,8 +54,8 @@ fn step_name(what: &StepContent) -> String {
 }
 
 fn hook(point: &str, name: &str, duration_ms: u64) -> (&'static str, Value) {
-    let ran = json!({"hookName": name, "point": point, "status": "passed", "durationMs": duration_ms,
-        "attempts": 1, "stdoutBytes": 0, "stderrBytes": 0});
+    let ran = json!({"hook_name": name, "point": point, "status": "passed", "duration_ms": duration_ms,
+        "attempts": 1, "stdout_bytes": 0, "stderr_bytes": 0});
     ("hook_ran", ran)
 }
 
@@ -64,12 +64,12 @@ fn iteration(number: u32, attempt: u32) -> (&'static str, Value) {
 }
 
 fn turn_ended(turn: &str) -> (&'static str, Value) {
-    let ended = json!({"turn": turn, "result": "finished", "durationMs": 1, "activeMs": 1});
+    let ended = json!({"turn": turn, "result": "finished", "duration_ms": 1, "active_ms": 1});
     ("turn_ended", ended)
 }
 
 fn passes() -> (&'static str, Value) {
-    ("gates_judged", json!({"verdict": "pass", "gates": 1, "failing": []}))
+    ("gates_evaluated", json!({"verdict": "pass", "gates": 1, "failing": []}))
 }
 
 fn ending() -> (&'static str, Value) {
@@ -111,7 +111,7 @@ fn what_is_before_a_prompt_belongs_to_its_iteration() {
 fn a_task_begins_a_part_with_all_that_is_done_for_it() {
     check(
         &[
-            ("task_taken", json!({"task": "t", "epoch": 1})),
+            ("session_task_claimed", json!({"task": "t", "epoch": 1})),
             hook("session_start", "set-up", 0),
             hook("pre_iteration", "pre", 0),
             iteration(1, 1),
@@ -163,11 +163,11 @@ fn a_recovery_is_part_of_what_failed() {
 fn hooks_that_were_stored_together_ran_one_after_the_other() {
     let ran = |name: &str, ended_ms: u32| {
         let (kind, mut ran) = hook("session_start", name, 2);
-        ran["endedAt"] = json!(format!("1970-01-01T00:00:00.00{ended_ms}Z"));
+        ran["ended_at"] = json!(format!("1970-01-01T00:00:00.00{ended_ms}Z"));
         (kind, ran)
     };
     let started = json!({"point": "session_start"});
-    let first = ("point_passed", started);
+    let first = ("hook_point_completed", started);
     let mut events = vec![first; 5];
     events.extend([ran("a", 3), ran("b", 5), ran("late", 9)]);
     check(

@@ -167,7 +167,7 @@ fn task() -> Task {
 
 /// Returns every situation, with the name of its file.
 fn situations() -> Vec<(&'static str, Situation)> {
-    let summary = "You reported COMPLETE. 1 of 2 gates failed: tests. 2 checks fail still, 1 was fixed, 0 are new. \
+    let summary = "You reported COMPLETE. 1 of 2 gates failed: tests. 2 checks still fail, 1 was fixed, 0 are new. \
                    Fix the cause.";
     let failed = "tests: 2 checks fail (jest)\n\nStill failing:\n- adds\n- subtracts\n\nOutput:\nFAIL sum.test.js";
     let task = task();
@@ -178,7 +178,7 @@ fn situations() -> Vec<(&'static str, Situation)> {
     stalled.progress.stalled = 3;
     stalled.checkpoint = Some(json!({ "phase": "parser" }));
     let mut last = default_session(100, vec![]);
-    last.plan.limits.iterations = 100;
+    last.plan.limits.max_iterations = 100;
     let mut resumed = default_session(2, vec![output("git-log", "4f2a1c9 start")]);
     resumed.attempt = 2;
     let mut delivering = default_session(1, vec![]);
@@ -355,9 +355,20 @@ fn the_prompt_of_a_review_is_the_golden_one() {
 }
 
 #[test]
+fn native_feedback_is_the_golden_one() {
+    let summary = "You reported COMPLETE. 1 of 2 gates failed: tests. Fix the cause.";
+    let bound = vec![check_result("FAIL sum.test.js"), instruction("hookloop", summary)];
+    let mut session = default_session(2, bound);
+    session.retries = 1;
+    check_golden("native_feedback", &native_feedback(&session, TurnKind::Work));
+    let session = default_session(2, vec![output("report", "coverage fell to 71 %")]);
+    check_golden("native_final_turn", &native_feedback(&session, TurnKind::Delivery));
+}
+
+#[test]
 fn every_golden_prompt_has_a_situation() {
     let mut names: Vec<&str> = situations().iter().map(|(name, _)| *name).collect();
-    names.push("review");
+    names.extend(["review", "native_feedback", "native_final_turn"]);
     let files = fs::read_dir(golden("x").parent().unwrap()).unwrap();
     for file in files {
         let path = file.unwrap().path();

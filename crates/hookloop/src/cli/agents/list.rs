@@ -12,7 +12,7 @@ use crate::error::CliResult;
 use crate::output::{BOLD, DIM, TableCell};
 use crate::sanitize::plain;
 
-/// Which agents there are, which of them are installed, and what each may do
+/// List agents with their state and permissions
 #[derive(clap::Args)]
 pub(crate) struct AgentListArgs {}
 
@@ -44,11 +44,11 @@ impl AgentListArgs {
                     let settings = settings.as_ref().ok();
                     json!({
                         "name": name,
-                        "kind": settings.and_then(|settings| settings.base),
+                        "type": settings.and_then(|settings| settings.base),
                         "source": settings.map(source),
                         "model": settings.and_then(|settings| settings.model.clone()),
                         "permissions": settings.map(|settings| settings.permissions.name()),
-                        "allow": settings.map(|settings| settings.allow.clone()),
+                        "allowed_tools": settings.map(|settings| settings.allowed_tools.clone()),
                         "ready": fit.is_ok(),
                         "reason": fit.as_ref().err().map(ToString::to_string),
                         "ignored": fit.as_ref().map_or(&[][..], |fit| &fit.ignored[..]),

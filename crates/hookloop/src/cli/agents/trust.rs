@@ -11,25 +11,24 @@ use crate::cli::context::CommandContext;
 use crate::error::{CliError, CliResult};
 use crate::output::CommandOutput;
 
-/// Look at what this repository defines and brings for agents, and agree to it
+/// Review and trust the agent files of this repository
 ///
-/// Agents that the repository defines are not started, and hooks, servers and permissions that it brings
-/// for an agent (.claude/settings.json, .mcp.json, opencode.json, .gemini) are not heeded, before you agree.
-/// What you agree to is content: a change has to be agreed to again. Programs that these files start are not
-/// looked into.
+/// Before you trust them, hookloop does not start agents that the repository defines, and does not apply the hooks,
+/// servers and permissions that it contains for an agent (.claude/settings.json, .mcp.json, opencode.json, .gemini).
+/// You trust content: after a change, trust it again. hookloop does not inspect the programs that these files start.
 #[derive(clap::Args)]
 pub(crate) struct AgentTrustArgs {
-    /// Agree without a question
+    /// Trust without asking
     #[arg(long, conflicts_with = "show")]
     yes: bool,
 
-    /// Show what there is to agree to, and nothing else
+    /// Show the files to trust, and change nothing
     #[arg(long)]
     show: bool,
 }
 
 impl AgentTrustArgs {
-    /// Whether it may agree to something.
+    /// Whether the command may change the trusted content.
     pub(in crate::cli) fn trusts(&self) -> bool {
         !self.show
     }
@@ -51,8 +50,8 @@ impl AgentTrustArgs {
             _ if !is_new => false,
             _ => ask(
                 out,
-                "what this repository has for agents",
-                "Let agents heed these from now on? (Read the files first.)",
+                "the agent files of this repository",
+                "Let agents load these files from now on? (Read them first.)",
                 "hookloop agents trust --yes",
             )?,
         };
@@ -66,7 +65,7 @@ impl AgentTrustArgs {
         }
         match (agreed, is_new) {
             (true, _) => out.line("Trusted"),
-            (false, true) if !self.show => Err(CliError::refused("nothing was agreed to")),
+            (false, true) if !self.show => Err(CliError::refused("nothing was trusted")),
             _ => Ok(()),
         }
     }
@@ -74,7 +73,7 @@ impl AgentTrustArgs {
 
 fn screen(out: &mut CommandOutput, trust: &Trust, found: &[HookDefinition]) -> CliResult {
     if found.is_empty() {
-        return out.line("This repository has nothing for agents that has to be agreed to.");
+        return out.line("This repository has no agent files that need trust.");
     }
     compare(out, trust.agents(), &found.iter().collect::<Vec<_>>(), &mut |_, _| Vec::new())
 }

@@ -108,7 +108,7 @@ fn know(context: &CommandContext, first: &mut Vec<Finding>) -> DoctorFacts {
             .ok(),
         _ => None,
     };
-    // Errors come before what is only missing.
+    // Errors come before missing files.
     first.sort_by_key(|finding| finding.status != FindingStatus::Error);
     DoctorFacts { directory, around, state_home, place, user, settings }
 }
@@ -145,7 +145,7 @@ fn failed(group: FindingGroup, about: &str, error: &CliError) -> Finding {
         Some(tip) if tip.starts_with("hookloop ") || tip.starts_with("chmod ") => {
             finding.typed(tip)
         }
-        Some(tip) => finding.mended_by(Remedy::Do(tip.to_owned())),
+        Some(tip) => finding.with_remedy(Remedy::Do(tip.to_owned())),
         None => finding,
     }
 }
@@ -157,24 +157,24 @@ fn machine() -> Vec<Finding> {
         vec![FindingGroup::Machine.ok("hookloop", format!("{version}, {}", program.display()))];
     let is_linux = cfg!(target_os = "linux");
     findings.push(match Path::new("/proc/self/stat").exists() {
-        true => FindingGroup::Machine.ok("keeper", "nothing that a hook or agent starts outlives it"),
+        true => FindingGroup::Machine.ok("keeper", "processes of hooks and agents end with them"),
         false if !is_linux => {
-            let message = "what a hook or agent starts ends with it, unless it hides: no environment, nobody above it";
+            let message = "processes of hooks and agents end with them, unless they detach and clear their environment";
             FindingGroup::Machine.ok("keeper", message)
         }
         false => {
-            let message = "there is no /proc, without which no hook is run";
+            let message = "/proc is not mounted, so hooks can't run";
             FindingGroup::Machine.error("keeper", message).typed("sudo mount -t proc proc /proc")
         }
     });
     findings.extend(doctor::examine_keeping());
     let terminal = if std::io::stdout().is_terminal() {
         terminal_size::terminal_size().map_or_else(
-            || "its size is not known".to_owned(),
+            || "unknown size".to_owned(),
             |(width, height)| format!("{} columns, {} lines", width.0, height.0),
         )
     } else {
-        "none: lines are plain, and nobody is asked anything".to_owned()
+        "none: output is plain text, and commands ask no questions".to_owned()
     };
     findings.push(FindingGroup::Machine.ok("terminal", terminal));
     findings
@@ -187,7 +187,7 @@ impl DoctorFacts {
         findings.extend(doctor::examine_space("space", home));
         findings.extend(doctor::examine_space("space of the project", &self.directory));
         let file = diagnostics::file_in(self.place.as_ref().map_or(home, |place| &place.state));
-        let file_state = if file.exists() { "" } else { ", which no warning has made yet" };
+        let file_state = if file.exists() { "" } else { " (no warnings yet)" };
         let message = format!("warnings are in {}{file_state}", file.display());
         findings.push(FindingGroup::State.ok("diagnostics", message));
         findings
@@ -306,7 +306,7 @@ fn ask_store(
     (findings, hooks)
 }
 
-/// Returns the orders in force, and the workers that miss their heartbeats.
+/// Returns the directives in force, and the workers that miss their heartbeats.
 fn fleet(
     project: &Project,
     state_home: &Path,
@@ -319,12 +319,12 @@ fn fleet(
     let fleet = Fleet::beside(project, state_home, around)?;
     let mut findings = Vec::new();
     for standing in fleet.orders()?.0 {
-        let scope = &standing.ordered.scope;
-        let order = standing.ordered.order.name();
-        let message = format!("`{order}` of {scope} holds, by {}", standing.by);
+        let scope = &standing.set.scope;
+        let directive = standing.set.directive.name();
+        let message = format!("`{directive}` applies to {scope}, set by {}", standing.by);
         findings.push(
             FindingGroup::Fleet
-                .warning("orders", message)
+                .warning("directives", message)
                 .typed(format!("hookloop fleet resume {scope}")),
         );
     }
@@ -334,7 +334,7 @@ fn fleet(
     let workers = fleet.workers()?;
     findings.extend(workers.iter().filter_map(|worker| about_worker(worker, now)));
     if findings.is_empty() && !workers.is_empty() {
-        findings.push(FindingGroup::Fleet.ok("workers", format!("{} are there", workers.len())));
+        findings.push(FindingGroup::Fleet.ok("workers", format!("{} present", workers.len())));
     }
     Ok(findings)
 }
@@ -347,17 +347,18 @@ fn about_worker(worker: &WorkerPresence, now: Timestamp) -> Option<Finding> {
     if silent_ms > GONE_AFTER_MS {
         let seconds = silent_ms / 1_000;
         let message = format!(
-            "worker {name} on {machine} has been silent for {seconds} s; its tasks go to others"
+            "worker {name} on {machine} has sent no heartbeat for {seconds} s; others claim its tasks"
         );
-        let mend = Remedy::Do(format!("start it again there: hookloop worker --name {name}"));
-        return Some(FindingGroup::Fleet.warning("workers", message).mended_by(mend));
+        let remedy = Remedy::Do(format!("start it again there: hookloop worker --name {name}"));
+        return Some(FindingGroup::Fleet.warning("workers", message).with_remedy(remedy));
     }
     // It was seen later than now: one of the two clocks is wrong.
     if silent_ms < -GONE_AFTER_MS {
         let seconds = -silent_ms / 1_000;
-        let message = format!("the clock of {machine} is {seconds} s ahead of the one here");
-        let mend = Remedy::Do("timedatectl set-ntp true, on both".to_owned());
-        return Some(FindingGroup::Fleet.warning("clock", message).mended_by(mend));
+        let message =
+            format!("the clock of {machine} is {seconds} s ahead of this machine's clock");
+        let remedy = Remedy::Do("timedatectl set-ntp true, on both".to_owned());
+        return Some(FindingGroup::Fleet.warning("clock", message).with_remedy(remedy));
     }
     None
 }
@@ -365,20 +366,21 @@ fn about_worker(worker: &WorkerPresence, now: Timestamp) -> Option<Finding> {
 /// Checks the notification channels.
 fn people(channels: &[NotificationChannel], runner: Option<&HookRunner>) -> Vec<Finding> {
     if channels.is_empty() {
-        let message = "no channel: what needs a human waits in `hookloop inbox list`";
+        let message = "no channels: items wait in `hookloop inbox list`";
         return vec![FindingGroup::People.ok("channels", message)];
     }
-    let one =
-        |channel: &NotificationChannel| match runner.and_then(|runner| trouble(channel, runner)) {
-            None => {
-                let message = format!("`hookloop inbox test {}` sends something", channel.name);
-                FindingGroup::People.ok(&channel.name, message)
-            }
-            Some(trouble) => {
-                let mend = Remedy::Do(format!("then: hookloop inbox test {}", channel.name));
-                FindingGroup::People.warning(&channel.name, trouble).mended_by(mend)
-            }
-        };
+    let one = |channel: &NotificationChannel| match runner
+        .and_then(|runner| trouble(channel, runner))
+    {
+        None => {
+            let message = format!("`hookloop inbox test {}` sends a test message", channel.name);
+            FindingGroup::People.ok(&channel.name, message)
+        }
+        Some(trouble) => {
+            let remedy = Remedy::Do(format!("then: hookloop inbox test {}", channel.name));
+            FindingGroup::People.warning(&channel.name, trouble).with_remedy(remedy)
+        }
+    };
     channels.iter().map(one).collect()
 }
 

@@ -18,13 +18,13 @@ use crate::json_output::{handler_name, source_name};
 use crate::output::{BOLD, CommandOutput, DIM};
 use crate::sanitize::plain;
 
-/// Print what would run at a point, in order, and why
+/// Show the hooks of a hook point in order, with reasons
 #[derive(clap::Args)]
 pub(crate) struct HookExplainArgs {
-    /// The hook point, such as `stop` or `task_completed`
+    /// Hook point, such as `stop` or `task_completed`
     point: String,
 
-    /// For this task: its type has hooks of its own, perhaps, and conditions look at it
+    /// Task whose type and fields select the hooks
     #[arg(long, value_name = "TASK")]
     task: Option<String>,
 }
@@ -47,12 +47,12 @@ impl HookExplainArgs {
             return out.json(&explained.iter().map(to_json).collect::<Vec<_>>());
         }
         let kind = match point.kind() {
-            PointKind::Gate => "a gate: each hook may block",
-            PointKind::Reaction => "a reaction: a failure stops nothing",
+            PointKind::Gate => "gate: each hook may block",
+            PointKind::Reaction => "reaction: a failure blocks nothing",
         };
         out.line(format_args!("{BOLD}{point}{BOLD:#}  {DIM}{kind}{DIM:#}"))?;
         if explained.is_empty() {
-            return out.line("  nothing runs here");
+            return out.line("  no hooks");
         }
         let mut number = 0;
         for (one, standing) in &explained {
@@ -84,11 +84,13 @@ fn print(
             "built-in" => format!("built in, priority {}", hook.priority),
             source => format!("in the {source}'s list, priority {}", hook.priority),
         },
-        HookList::Default => "what happens where nobody lists hooks for this point".to_owned(),
+        HookList::Default => {
+            "default of this point: the configuration lists no hooks for it".to_owned()
+        }
     })?;
     match standing {
         HookStanding::Own => {}
-        HookStanding::Trusted => why("trusted as it is".to_owned())?,
+        HookStanding::Trusted => why("trusted".to_owned())?,
         HookStanding::Untrusted => {
             why("does not run: not trusted (hookloop hooks trust)".to_owned())?
         }
@@ -98,8 +100,8 @@ fn print(
     }
     match (runs, &hook.options.when) {
         (RunForecast::Off, _) => why("off: hookloop hooks enable".to_owned() + " " + &hook.name)?,
-        (RunForecast::Yes, Some(when)) => why(format!("when {when}: holds"))?,
-        (RunForecast::NotNow, Some(when)) => why(format!("when {when}: does not hold"))?,
+        (RunForecast::Yes, Some(when)) => why(format!("when {when}: true"))?,
+        (RunForecast::NotNow, Some(when)) => why(format!("when {when}: false"))?,
         (RunForecast::Depends, Some(when)) => {
             why(format!("when {when}: depends on the task (--task)"))?
         }
@@ -108,7 +110,7 @@ fn print(
     }
     if is_process(&hook.handler) {
         let timeout = Length { ms: hook.options.timeout_at(point.kind()) };
-        why(format!("ends after {timeout} at the latest"))?;
+        why(format!("timeout {timeout}"))?;
     }
     if let Some(sandbox) = &hook.options.sandbox {
         why(format!("sandbox: {}; {}", in_words(sandbox), SandboxSupport::of_this_system()))?;
@@ -117,7 +119,7 @@ fn print(
         why(format!("at most {}", hook.options.limits))?;
     }
     if !hook.options.needs.is_empty() {
-        why(format!("only if these passed: {}", hook.options.needs.join(", ")))?;
+        why(format!("runs only after these passed: {}", hook.options.needs.join(", ")))?;
     }
     Ok(())
 }

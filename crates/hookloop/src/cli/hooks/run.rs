@@ -18,22 +18,23 @@ const NOT_PASSED: u8 = 1;
 
 /// Run one hook as if its event had happened
 ///
-/// The command prints the hook's result. It records nothing and takes no action. Exit code: 0 if the hook passed or had
-/// nothing to do; 1 if it blocks, fails or asks for a human; 3 if it is not trusted, and so did not run.
+/// The command prints the hook's result. It records nothing and takes no action. Exit code: 0 if the hook passed or was
+/// skipped; 1 if it blocks, fails or escalates to a person; 3 if it is not trusted and did not run.
 #[derive(clap::Args)]
 pub(crate) struct HookRunArgs {
-    /// The hook
+    /// Name of the hook
+    #[arg(value_name = "HOOK")]
     name: String,
 
-    /// The point to run it at, if it has several
+    /// Hook point, if the hook has several [default: its first]
     #[arg(long, value_name = "POINT")]
     event: Option<String>,
 
-    /// The task it is about
+    /// Task of the event
     #[arg(long, value_name = "TASK")]
     task: Option<String>,
 
-    /// Show what would run, and run nothing
+    /// Show the hook, and run nothing
     #[arg(long)]
     dry_run: bool,
 }
@@ -73,7 +74,7 @@ impl HookRunArgs {
     fn point(&self, hook: &Hook) -> CliResult<Point> {
         let Some(name) = &self.event else {
             let first = hook.points.first().cloned();
-            return first.ok_or_else(|| CliError::refused("the hook runs nowhere"));
+            return first.ok_or_else(|| CliError::refused("the hook has no hook point"));
         };
         let point: Point = name.parse().map_err(|error: NoSuchPoint| CliError::usage(error))?;
         if hook.points.contains(&point) {

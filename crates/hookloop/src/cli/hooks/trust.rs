@@ -25,27 +25,26 @@ const DIFF_CONTEXT: usize = 3;
 /// After that, a difference is a rougher one.
 const DIFF_TIME: Duration = Duration::from_secs(1);
 
-/// Look at the commands that this repository wants to run, and agree to them
+/// Review and trust the hooks and gates of this repository
 ///
-/// What you agree to is content: the hooks as they are written and the bytes of the scripts in the
-/// repository that they name. A change to any of it has to be agreed to again. Programs that a hook
-/// starts by other means (`make`, `npm test`) are not looked into.
+/// You trust content: the hooks as they are written, and the scripts of the repository that they name. After a change,
+/// trust them again. hookloop does not inspect programs that a hook starts by other means (`make`, `npm test`).
 ///
-/// You also agree to the gates. If gates are gone or weaker than those that you agreed to before, the
-/// difference is shown, and no session starts until you agree to it.
+/// If gates are missing or weaker than the gates that you trusted before, the command shows the difference, and no
+/// session starts until you trust it.
 #[derive(clap::Args)]
 pub(crate) struct HookTrustArgs {
-    /// Agree without a question
+    /// Trust without asking
     #[arg(long, conflicts_with = "show")]
     yes: bool,
 
-    /// Show what there is to agree to, and nothing else
+    /// Show the hooks and gates to trust, and change nothing
     #[arg(long)]
     show: bool,
 }
 
 impl HookTrustArgs {
-    /// Whether it may agree to something.
+    /// Whether the command may change the trusted content.
     pub(in crate::cli) fn trusts(&self) -> bool {
         !self.show
     }
@@ -62,11 +61,11 @@ impl HookTrustArgs {
         if !out.json {
             screen(out, &consent, &digest)?;
             if let Some(at) = user.policy.trusts(&digest) {
-                out.line(format_args!("{DIM}agreed to in the policy at {at}{DIM:#}"))?;
+                out.line(format_args!("{DIM}trusted by the policy at {at}{DIM:#}"))?;
             }
             if let Some(at) = user.policy.no_repository_hooks() {
                 out.line(format_args!(
-                    "{DIM}what repositories bring does not count: the policy at {at}{DIM:#}"
+                    "{DIM}hooks of repositories are ignored by the policy at {at}{DIM:#}"
                 ))?;
             }
         }
@@ -77,7 +76,7 @@ impl HookTrustArgs {
             _ => ask(
                 out,
                 &digest,
-                "Run these from now on?",
+                "Trust these hooks and gates?",
                 &format!("hookloop hooks trust --show, then hookloop --trust {digest} …"),
             )?,
         };
@@ -94,7 +93,7 @@ impl HookTrustArgs {
                 .iter()
                 .map(|seen| {
                     let standing = consent.trust.standing(seen).name();
-                    json!({ "name": seen.definition.name, "digest": seen.digest, "standing": standing,
+                    json!({ "name": seen.definition.name, "digest": seen.digest, "trust": standing,
                         "missing_script": seen.missing_script(),
                         "definition": seen.definition })
                 })
@@ -105,13 +104,13 @@ impl HookTrustArgs {
         }
         match (agreed, changed) {
             (true, _) => out.line(format_args!("Trusted {digest}")),
-            (false, true) if !self.show => Err(CliError::refused("nothing was agreed to")),
+            (false, true) if !self.show => Err(CliError::refused("nothing was trusted")),
             _ => Ok(()),
         }
     }
 }
 
-/// Asks whether the user agrees to `what`.
+/// Asks whether the user trusts `what`.
 pub(crate) fn ask(
     out: &mut CommandOutput,
     what: &str,
@@ -119,7 +118,7 @@ pub(crate) fn ask(
     hint: &str,
 ) -> CliResult<bool> {
     if !std::io::stdin().is_terminal() {
-        return Err(CliError::untrusted(format!("nobody is here to agree to {what}")).hint(hint));
+        return Err(CliError::untrusted(format!("no terminal to ask about {what}")).hint(hint));
     }
     out.flush()?;
     let mut error = anstream::stderr();
@@ -133,7 +132,7 @@ pub(crate) fn ask(
 fn screen(out: &mut CommandOutput, consent: &HookConsent, digest: &str) -> CliResult {
     let seen = &consent.offer.seen;
     if seen.is_empty() {
-        out.line("This repository brings no hooks that run something.")?;
+        out.line("This repository contains no hooks that run commands.")?;
     } else {
         let found: Vec<&HookDefinition> = seen.iter().map(|seen| &seen.definition).collect();
         let mut scripts = ScriptView { consent, shown: BTreeSet::new() };
@@ -158,7 +157,7 @@ fn screen(out: &mut CommandOutput, consent: &HookConsent, digest: &str) -> CliRe
     let (weaker, stronger): (Vec<_>, Vec<_>) =
         consent.changes.iter().partition(|change| change.needs_consent());
     if !weaker.is_empty() {
-        out.line(format_args!("{BOLD}Fewer or weaker gates than you agreed to:{BOLD:#}"))?;
+        out.line(format_args!("{BOLD}Fewer or weaker gates than you trusted:{BOLD:#}"))?;
     }
     for change in weaker {
         out.line(format_args!("  - {}", visible(&change.to_string())))?;
@@ -298,12 +297,12 @@ pub(crate) fn compare(
     }
     let is_gone = |known: &&HookDefinition| !found.iter().any(|one| one.is_of_hook(known));
     for gone in agreed.iter().filter(is_gone) {
-        out.line(format_args!("{BOLD}{}{BOLD:#}  {DIM}gone{DIM:#}", visible(&gone.name)))?;
+        out.line(format_args!("{BOLD}{}{BOLD:#}  {DIM}removed{DIM:#}", visible(&gone.name)))?;
     }
     Ok(())
 }
 
-/// Everything that is agreed to about a hook or an agent, a line each, nothing left out.
+/// Returns all trusted properties of a hook or an agent, one line each.
 fn lines(definition: &HookDefinition) -> Vec<String> {
     let mut lines = Vec::new();
     let is_hook = !definition.points.is_empty();
@@ -331,7 +330,7 @@ fn lines(definition: &HookDefinition) -> Vec<String> {
         lines.push(format!("review  by {agents}, {} of them", quorum.unwrap_or("all")));
         let terms = definition.what.get("terms").and_then(|terms| terms.as_array());
         for terms in terms.into_iter().flatten().filter_map(|terms| terms.as_str()) {
-            lines.extend(terms.split('\n').map(|line| format!("told    {line}")));
+            lines.extend(terms.split('\n').map(|line| format!("terms   {line}")));
         }
     }
     if let Some(when) = &definition.when {
@@ -344,7 +343,7 @@ fn lines(definition: &HookDefinition) -> Vec<String> {
     for (name, value) in &definition.env {
         lines.push(match value {
             Some(value) => format!("env     {name}={value}"),
-            None => format!("env     {name}, as you have it"),
+            None => format!("env     {name}, from your environment"),
         });
     }
     for (name, value) in &definition.options {

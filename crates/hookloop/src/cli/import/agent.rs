@@ -109,7 +109,7 @@ fn codemie(source: &SourceFile, report: &mut ImportReport) -> Result<(), String>
 
 fn retries(file: &mut SourceFields, report: &mut ImportReport) {
     if let Some(retries) = file.number("maxHookRetries") {
-        report.set("limits", "hook_retries", json!(retries));
+        report.set("limits", "gate_retries", json!(retries));
         report.kept(file.place_of("maxHookRetries"));
     }
 }

@@ -41,7 +41,8 @@ fn read(source: &SourceFile, report: &mut ImportReport) -> Result<(), String> {
         let defaults = || builtin.hook().points.iter().map(ToString::to_string).collect();
         let events = hook.event_types.unwrap_or_else(defaults);
         if events.is_empty() {
-            let message = format!("`{}` follows no event; `enabled: false` says that", hook.name);
+            let message =
+                format!("`{}` names no event: `enabled: false` disables a hook", hook.name);
             return Err(message);
         }
         for event in events {

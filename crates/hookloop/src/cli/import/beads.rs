@@ -26,12 +26,12 @@ const NOWHERE: [(&str, &str); 36] = [
     ("content_hash", ""),
     ("updated_at", ""),
     ("started_at", ""),
-    ("created_by", "the log says who added it here"),
-    ("assignee", "a claim says who works on a task"),
-    ("owner", "a claim says who works on a task"),
+    ("created_by", "the log records who added the task"),
+    ("assignee", "a claim records who works on a task"),
+    ("owner", "a claim records who works on a task"),
     ("estimated_minutes", "tasks have no estimates"),
-    ("closed_by_session", "the log says who completed it here"),
-    ("due_at", "tasks have no due time; `--priority` and ageing say what is next"),
+    ("closed_by_session", "the log records who completed the task"),
+    ("due_at", "tasks have no due time; `--priority` and priority aging set the order"),
     ("comments", "hookloop task note adds them one by one"),
     ("external_ref", "there is no place for it; write it into the description"),
     ("source_system", "there is no place for it"),
@@ -148,13 +148,13 @@ fn state(
                     (None, None)
                 }
                 None => {
-                    report.changed("status deferred", "blocked here, until somebody unblocks it");
+                    report.changed("status deferred", "blocked here, until a person unblocks it");
                     (Some(TaskState::Blocked), Some("deferred in Beads".to_owned()))
                 }
             }
         }
         other => {
-            report.changed(format!("status {other}"), "ready here: nobody works on it yet");
+            report.changed(format!("status {other}"), "ready here: not claimed yet");
             (None, None)
         }
     }
@@ -172,7 +172,7 @@ fn depend(draft: &mut TaskDraft, mut dependency: SourceFields, report: &mut Impo
             draft.depends_on.push(on);
         }
         "waits-for" => {
-            report.changed(what, "it waits for that task, and not for what that task adds");
+            report.changed(what, "it waits for that task, and not for tasks that it adds");
             draft.depends_on.push(on);
         }
         "parent-child" => {

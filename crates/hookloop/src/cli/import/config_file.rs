@@ -76,7 +76,7 @@ fn merge_into(
     let name = path.display().to_string();
     let before = std::str::from_utf8(&bytes)
         .map_err(|_| CliError::usage(format!("{name}: it is not UTF-8")))?;
-    let hint = format!("hookloop import {}, which prints what to put there", report.tool);
+    let hint = format!("hookloop import {}, which prints the text to add", report.tool);
     let text = merge(before, &report.config).map_err(|error| match error {
         MergeError::Conflicts(conflicts) => {
             let conflicts = conflicts.join("; ");
@@ -87,7 +87,7 @@ fn merge_into(
         }
         MergeError::Invalid(why) => {
             let message = format!("{name}: nothing was written: the file has a mistake: {why}");
-            CliError::usage(message).hint("correct the file, then import again")
+            CliError::usage(message).advice("correct the file, then import again")
         }
     })?;
     let is_changed = text != before;

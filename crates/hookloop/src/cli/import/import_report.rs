@@ -134,7 +134,7 @@ impl ImportReport {
         let variables = undeclared_in(line);
         if !variables.is_empty() && !entry.contains_key("env") {
             changes.push(format!(
-                "`env` lets {} through: hooks have what they name",
+                "`env` passes {} on: hooks get only the variables that they name",
                 variables.join(", ")
             ));
             entry.insert("env".to_owned(), json!(variables));
@@ -150,7 +150,7 @@ impl ImportReport {
         let hooks = match self.with_hook(point, entry) {
             Ok((hooks, None)) => hooks,
             Ok((hooks, Some(name))) => {
-                changes.push(format!("it is called `{name}`: another has its name"));
+                changes.push(format!("renamed to `{name}`: another hook has its name"));
                 hooks
             }
             Err(why) => {
@@ -243,7 +243,7 @@ impl ImportReport {
             let read = settings_from(Path::new(FILE_NAME), yaml::text(&file).as_bytes());
             if read.is_ok_and(|settings| settings.rules.is_limited) {
                 let why = format!(
-                    "a repository only tightens limits: this one holds if ~/.config/hookloop/config.yaml has \
+                    "a repository can only tighten limits: this one applies if ~/.config/hookloop/config.yaml has \
                      `limits: {{{key}: {value}}}` too"
                 );
                 self.changed(format!("limits.{key}: {value}"), why);

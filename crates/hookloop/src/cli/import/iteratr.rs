@@ -56,8 +56,7 @@ fn hooks(file: &mut SourceFields, report: &mut ImportReport) -> Result<(), Strin
                 .with("timeout", format!("{timeout}s"));
             match (entry.is_true("pipe_output"), theirs) {
                 (true, "session_end") => {
-                    changes
-                        .push("`pipe_output` is left out: nobody is there to read it".to_owned());
+                    changes.push("`pipe_output` is left out: no agent reads it".to_owned());
                 }
                 (true, _) => found = found.with("pipe_output", true),
                 (false, _) => {}
@@ -76,7 +75,12 @@ fn settings(file: &mut SourceFields, report: &mut ImportReport) {
             report.lose("iterations", "0 is no end there; a session always has one here (100)")
         }
         Some(iterations) => {
-            report.set_or_lose("limits", "iterations", json!(iterations), "iterations".to_owned());
+            report.set_or_lose(
+                "limits",
+                "max_iterations",
+                json!(iterations),
+                "iterations".to_owned(),
+            );
         }
         None => {}
     }
@@ -84,8 +88,8 @@ fn settings(file: &mut SourceFields, report: &mut ImportReport) {
         report,
         &[
             ("model", "hookloop run --model"),
-            ("auto_commit", "`delivery` commits what is proven"),
-            ("template", "its variables are others; `loop: {prompt: FILE}` names a template"),
+            ("auto_commit", "`delivery` commits proven work"),
+            ("template", "its variables differ; `loop: {prompt_template: FILE}` sets a template"),
             ("spec_dir", "hookloop run --spec FILE"),
             ("data_dir", "state is in your state directory, never in the repository"),
             ("commit_data_dir", "state is in your state directory, never in the repository"),

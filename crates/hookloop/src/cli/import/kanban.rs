@@ -26,9 +26,9 @@ const NAMES: [(&str, &str); 10] = [
     ("Start Date", "start_date"),
 ];
 const NOWHERE: [(&str, &str); 9] = [
-    ("Assignee(s)", "a claim says who works on a task"),
-    ("Creator", "the log says who added it here"),
-    ("Due Date", "tasks have no due time; `--priority` and ageing say what is next"),
+    ("Assignee(s)", "a claim records who works on a task"),
+    ("Creator", "the log records who added the task"),
+    ("Due Date", "tasks have no due time; `--priority` and priority aging set the order"),
     ("parent_workspace_id", "workspaces are not taken over"),
     ("has_in_progress_attempt", "attempts are not taken over"),
     ("last_attempt_failed", "attempts are not taken over"),
@@ -100,7 +100,7 @@ fn one(mut task: SourceFields, report: &mut ImportReport) {
                 .lose(format!("issues that are {status}"), "they are not work to be done");
         }
         _ => {
-            report.changed(format!("status {status}"), "ready here: nobody works on it yet");
+            report.changed(format!("status {status}"), "ready here: not claimed yet");
             None
         }
     };

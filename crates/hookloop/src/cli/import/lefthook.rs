@@ -164,12 +164,12 @@ fn read_hook(
     fields.lose(
         report,
         &[
-            ("piped", "gates run in order, and all of them are told"),
+            ("piped", "gates run in order, and the agent gets all results"),
             ("follow", "of its output"),
-            ("files", "files are not handed on; the command runs for all of them"),
-            ("fail_on_changes", "a gate that changes files is asked again"),
+            ("files", "files are not passed on; the command runs for all files"),
+            ("fail_on_changes", "a gate that changes files runs again"),
             ("fail_on_changes_diff", "of its output"),
-            ("exclude", "files are not handed on"),
+            ("exclude", "files are not passed on"),
             ("exclude_tags", "gates have no tags"),
             ("setup", "write it as a hook at session_start"),
         ],
@@ -204,7 +204,7 @@ fn jobs(
         group.lose(
             report,
             &[
-                ("piped", "gates run in order, and all of them are told"),
+                ("piped", "gates run in order, and the agent gets all results"),
                 ("root", "write `cwd:` on each gate"),
             ],
         );
@@ -236,9 +236,9 @@ fn one(
     };
     let place = format!("{}.{}", hook.name, name.unwrap_or(kind));
     let Some(hook) = hook.narrowed(&mut entry, &format!("{place}: {line}"), report) else { return };
-    let mut changes = vec!["asked when an agent is done, not when git commits".to_owned()];
+    let mut changes = vec!["runs when an agent is done, not when git commits".to_owned()];
     if ARGUMENTS.iter().any(|argument| line.contains(argument)) {
-        let why = "git hands arguments to it, which a gate does not have";
+        let why = "git passes arguments to it, which a gate does not get";
         return report.lose(format!("{place}: {line}"), why);
     }
     let has_template = TEMPLATES.iter().any(|template| line.contains(template))
@@ -284,10 +284,10 @@ fn one(
         report,
         &[
             ("tags", "gates have no tags"),
-            ("fail_text", "the agent reads what the command prints"),
-            ("interactive", "nobody is asked"),
-            ("use_stdin", "a gate's input is what happened, as JSON"),
-            ("stage_fixed", "nothing is staged; a gate that changes files is asked again"),
+            ("fail_text", "the agent reads the output of the command"),
+            ("interactive", "hookloop asks no questions"),
+            ("use_stdin", "a gate's input is the event as JSON"),
+            ("stage_fixed", "nothing is staged; a gate that changes files runs again"),
         ],
     );
     entry.finish(report);
@@ -337,7 +337,7 @@ fn with_options(
 
 /// Settings that pick files.
 fn lose_files(entry: &mut SourceFields, report: &mut ImportReport) {
-    let why = "files are not handed on: it runs for all of them";
+    let why = "files are not passed on: the command runs for all files";
     for key in ["files", "glob", "exclude", "file_types"] {
         entry.lose(report, &[(key, why)]);
     }

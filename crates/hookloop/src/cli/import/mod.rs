@@ -42,17 +42,17 @@ use crate::error::{CliError, CliResult};
 // The arguments of every import: each command has its own description.
 #[derive(clap::Args)]
 pub(crate) struct ImportArgs {
-    /// The files to read; if none is named, those that the tool has in this directory
+    /// Files to read [default: the tool's files in this directory]
     files: Vec<PathBuf>,
 
-    /// Fail, and write nothing, if something has no equivalent
+    /// Fail and write nothing if an entry has no equivalent
     #[arg(long)]
     strict: bool,
 
     /// Merge into the existing hookloop.yaml, and show the difference
     ///
-    /// Comments and layout stay as they are. A hook or setting that is there and says something else is a conflict: it
-    /// is named, and nothing is written.
+    /// Comments and layout stay as they are. A hook or setting that exists with another value is a conflict: the command
+    /// names it and writes nothing.
     #[arg(long)]
     write: bool,
 }
@@ -60,30 +60,29 @@ pub(crate) struct ImportArgs {
 #[derive(Subcommand)]
 #[command(defer = true)]
 pub(crate) enum ImportCommand {
-    /// Hooks of Claude Code, or of another agent with the same settings
+    /// Import hooks of Claude Code, or of an agent with the same settings
     ///
-    /// Takes over what has a place here (`Stop`, `SessionStart`, `SessionEnd`, `UserPromptSubmit`). Hooks around tool
-    /// calls stay with the agent. There, a hook that fails lets the agent go on, so these get `on_failure: open`;
-    /// without it a failed gate blocks.
+    /// Imports the hooks of `Stop`, `SessionStart`, `SessionEnd` and `UserPromptSubmit`. Hooks of tool calls stay with the
+    /// agent. In Claude Code a hook that fails does not block the agent, so the imported hooks get `on_failure: open`.
     #[command(visible_alias = "agent-hooks")]
     Claude(ImportArgs),
-    /// Hooks of CodeMie: .codemie/codemie-cli.config.json
+    /// Import hooks of CodeMie: .codemie/codemie-cli.config.json
     Codemie(ImportArgs),
-    /// Hooks and settings of iteratr: .iteratr.hooks.yml, iteratr.yml
+    /// Import hooks and settings of iteratr: .iteratr.hooks.yml, iteratr.yml
     Iteratr(ImportArgs),
-    /// Git hooks of lefthook, as gates: lefthook.yml
+    /// Import git hooks of lefthook as gates: lefthook.yml
     Lefthook(ImportArgs),
-    /// Hooks, types and tasks of Octopoid: .octopoid/config.yaml, TASK-….md
+    /// Import hooks, types and tasks of Octopoid: .octopoid/config.yaml
     Octopoid(ImportArgs),
-    /// A loop of Ralph, and its plans: ralph.yml, prd.json, tasks.jsonl, fix_plan.md
+    /// Import a Ralph loop and its plans: ralph.yml, prd.json, fix_plan.md
     Ralph(ImportArgs),
-    /// Issues of Beads, with their dependencies: .beads/issues.jsonl
+    /// Import issues of Beads with dependencies: .beads/issues.jsonl
     Beads(ImportArgs),
-    /// Issues of vibe-kanban: issues.csv of its export, or its tasks as JSON
+    /// Import issues of vibe-kanban: issues.csv, or its tasks as JSON
     VibeKanban(ImportArgs),
-    /// The MCP server of task-copilot, and its tasks: .mcp.json, an answer of its `task_list`
+    /// Import the MCP server and tasks of task-copilot: .mcp.json
     TaskCopilot(ImportArgs),
-    /// Settings of built-in hooks, from a file like data/automation-hooks.json
+    /// Import settings of built-in hooks: data/automation-hooks.json
     AutomationHooks(ImportArgs),
 }
 
@@ -126,7 +125,7 @@ impl ImportArgs {
         let names: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
         let names = names.join(", ");
         if report.is_empty() {
-            let message = format!("{names} has nothing that has a place here");
+            let message = format!("{names} contains nothing that can be imported");
             return Err(if report.rows.is_empty() {
                 CliError::usage(message)
             } else {
@@ -135,11 +134,9 @@ impl ImportArgs {
         }
         let lost = report.lost().count();
         if self.strict && lost > 0 {
-            let message = format!(
-                "{names}: {lost} things have no equivalent here: {}",
-                report.lost_in_a_line()
-            );
-            return Err(CliError::refused(message).hint("the same without --strict"));
+            let message =
+                format!("{names}: {lost} entries have no equivalent: {}", report.lost_in_a_line());
+            return Err(CliError::refused(message).advice("repeat the command without `--strict`"));
         }
         let configured = config_file::write_or_show(context, &report, &names, self.write)?;
         let added = tasks::add(context, &mut report)?;

@@ -43,7 +43,7 @@ fn step(name: &str) -> FlowStep {
         "create_pr" => FlowStep::Same("create_pr"),
         "rebase_on_base" => FlowStep::Another("rebase_on_main", "`rebase_on_main` is for any base"),
         "push_branch" => FlowStep::None("`create_pr` pushes the branch"),
-        "merge_pr" => FlowStep::None("`hookloop merge` merges what has passed its gates"),
+        "merge_pr" => FlowStep::None("`hookloop merge` merges work that has passed its gates"),
         "check_ci" => FlowStep::None("`delivery: {wait_for_checks: true}` is the default"),
         "post_review_comment" => {
             FlowStep::None("a gatekeeper's findings are in the request already")
@@ -116,9 +116,9 @@ fn config(file: &mut SourceFields, report: &mut ImportReport) -> Result<(), Stri
     file.lose(
         report,
         &[
-            ("server", "`store: nats://…` is what machines share"),
-            ("mode", "`store: nats://…` is what machines share"),
-            ("scope", "`project:` is the name among those who share a store"),
+            ("server", "`store: nats://…` is the shared store"),
+            ("mode", "`store: nats://…` is the shared store"),
+            ("scope", "`project:` is the name in a shared store"),
             ("paused", "hookloop fleet pause"),
             ("queue_limits", "`scheduling: {wip}`"),
             ("fleet", "hookloop worker --agent NAME, once for each"),
@@ -134,7 +134,7 @@ fn agent_section(fields: Map<String, Value>, report: &mut ImportReport) -> Resul
         report.set("scheduling", "wip", json!(most));
         report.changed(
             "agents.max_concurrent",
-            "`scheduling: {wip}`: tasks in hands at once, over all machines",
+            "`scheduling: {wip}`: tasks in progress at once, on all machines together",
         );
     }
     agents.lose(
@@ -185,7 +185,7 @@ fn define_agent(
         report.lose(place, "left out: it is not enabled there");
         return Ok(());
     }
-    let mut agent = Map::from_iter([("kind".to_owned(), json!("claude"))]);
+    let mut agent = Map::from_iter([("type".to_owned(), json!("claude"))]);
     if let Some(model) = entry.text("model") {
         agent.insert("model".to_owned(), json!(model));
     }
@@ -207,7 +207,7 @@ fn define_agent(
         &[
             ("max_concurrent", "hookloop worker --jobs N"),
             ("interval_seconds", "a worker takes a task when one is ready"),
-            ("max_turns", "`limits: {iterations: N}`"),
+            ("max_turns", "`limits: {max_iterations: N}`"),
         ],
     );
     entry.finish(report);
@@ -252,7 +252,7 @@ fn define_agents(roles: &[RoleAgents], report: &mut ImportReport) {
         for name in names.iter().filter(|name| known(name).is_none()) {
             let is_defined = report.config.get("agents").is_some_and(|it| it.get(name).is_some());
             if !is_defined {
-                report.set("agents", name, json!({ "kind": "claude" }));
+                report.set("agents", name, json!({ "type": "claude" }));
             }
             if role == IMPLEMENTER {
                 choose_agent(name, report);
@@ -301,11 +301,11 @@ fn entry_of(
     }
     for name in &names {
         let prompt = format!(
-            "Review the change as the gatekeeper `{name}`: say what must be mended before it is merged."
+            "Review the change as the gatekeeper `{name}`: name what must be fixed before the merge."
         );
         report.set("gatekeepers", name, json!({ "prompt": prompt }));
     }
-    let why = "`gatekeepers` says what each looks for; write yours there";
+    let why = "`gatekeepers` describes each review; write yours there";
     report.changed(format!("{place}: gatekeeper {}", names.join(", ")), why);
     Ok(Some(json!({ "gatekeeper": names })))
 }
@@ -358,11 +358,11 @@ fn flow(
             let mut condition = SourceFields::of(format!("{name}: {theirs}"), condition)?;
             if let Some(agent) = condition.text("agent") {
                 let prompt = format!(
-                    "Review the change as `{agent}`: say what must be mended before it is merged."
+                    "Review the change as `{agent}`: name what must be fixed before the merge."
                 );
                 report.set("gatekeepers", &agent, json!({ "prompt": prompt }));
                 let found = FoundHook::new(theirs, &agent).with("gatekeeper", json!([agent]));
-                report.hook(point, found, &["`gatekeepers` says what it looks for".to_owned()]);
+                report.hook(point, found, &["`gatekeepers` describes the review".to_owned()]);
             } else if let Some(script) = condition.text("script") {
                 let found = FoundHook::new(theirs, &script).with("command", script.as_str());
                 report.hook(point, found, &[]);

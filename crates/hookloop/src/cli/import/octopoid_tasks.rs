@@ -61,7 +61,7 @@ pub(super) fn tasks(source: &SourceFile, report: &mut ImportReport) -> Result<()
         let queue = task.text("queue").unwrap_or_default();
         let is_done = queue == "done";
         if !["incoming", "done"].contains(&queue.as_str()) {
-            report.changed(format!("queue {queue}"), "ready here: nobody works on it yet");
+            report.changed(format!("queue {queue}"), "ready here: not claimed yet");
         }
         let title =
             task.text("title").or_else(|| task.text("file_path")).unwrap_or_else(|| id.clone());

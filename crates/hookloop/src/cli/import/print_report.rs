@@ -38,11 +38,11 @@ pub(super) fn print(
         }
         ConfigOutcome::Merged { path, is_changed: false, .. } => {
             let path = path.display();
-            context.out.line(format_args!("Nothing to write: {path} has all of it"))?;
+            context.out.line(format_args!("Nothing to write: {path} contains all of it"))?;
         }
         // The whole output can be saved as a file.
         ConfigOutcome::Shown { path, text } => {
-            let note = format!("# {} exists: put this into it, or add --write.", path.display());
+            let note = format!("# {} exists: paste this into it, or add --write.", path.display());
             context.out.line(format_args!("{note}\n{}", text.trim_end()))?;
             for row in &report.rows {
                 let row = format!("# {}: {}", row.fate.name(), in_words(row));
@@ -72,7 +72,7 @@ pub(super) fn print(
             ]
         })
         .collect();
-    context.out.table(&["", "what", "why"], &rows)?;
+    context.out.table(&["", "entry", "reason"], &rows)?;
     if report.more > 0 {
         context.out.line(format_args!("and {} more", report.more))?;
     }
@@ -87,7 +87,7 @@ pub(super) fn print(
     // If the files can't be read now, `hooks trust` reports why.
     let needs_trust = needs_trust(context).unwrap_or(true);
     if needs_gate {
-        let why = "work that no gate proves waits for a person";
+        let why = "without a gate, work waits for a person";
         context.out.line(format_args!("Next: add a `stop` hook, such as your tests: {why}"))?;
     }
     match (needs_gate, needs_trust) {
@@ -121,8 +121,8 @@ fn told_tasks(context: &mut CommandContext, done: &ImportResult) -> CliResult {
     };
     let present = match present {
         0 => String::new(),
-        1 => ", one was there already".to_owned(),
-        n => format!(", {n} were there already"),
+        1 => ", one already exists".to_owned(),
+        n => format!(", {n} already exist"),
     };
     context.out.line(format_args!("{sign}Added {added}{present}"))
 }
@@ -148,8 +148,8 @@ fn print_json(
         .rows
         .iter()
         .map(|row| {
-            let fate = row.fate.name().replace(' ', "_");
-            json!({ "what": row.what, "fate": fate, "why": row.why, "count": row.count })
+            let result = row.fate.name().replace(' ', "_");
+            json!({ "what": row.what, "result": result, "why": row.why, "count": row.count })
         })
         .collect();
     let added = done.added.as_ref();
@@ -161,6 +161,7 @@ fn print_json(
         "config": config,
         "tasks": tasks,
         "report": rows,
-        "left_off": report.more,
+        "truncated": report.more > 0,
+        "omitted": report.more,
     }))
 }

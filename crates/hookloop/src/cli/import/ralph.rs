@@ -82,12 +82,12 @@ fn config(source: &SourceFile, report: &mut ImportReport) -> Result<(), String> 
     cli.lose(
         report,
         &[
-            ("command", "`agents: {NAME: {kind: command, command: …}}`"),
+            ("command", "`agents: {NAME: {type: command, command: …}}`"),
             ("args", "`agents: {NAME: {args: […]}}`"),
-            ("prompt_mode", "an agent is asked in its own way"),
-            ("prompt_flag", "an agent is asked in its own way"),
+            ("prompt_mode", "each agent has its own interface"),
+            ("prompt_flag", "each agent has its own interface"),
             ("default_mode", "a terminal is noticed"),
-            ("idle_timeout_secs", "`limits: {turn: 30m}`"),
+            ("idle_timeout_secs", "`limits: {turn_timeout: 30m}`"),
         ],
     );
     cli.finish(report);
@@ -103,7 +103,7 @@ fn config(source: &SourceFile, report: &mut ImportReport) -> Result<(), String> 
         report,
         &[
             ("events", "events are those of docs/log.md"),
-            ("core", "`loop: {prompt: FILE}` is what every prompt is made from"),
+            ("core", "`loop: {prompt_template: FILE}` sets the template of all prompts"),
             ("agent_priority", "`loop: {fallback: […]}`"),
             ("adapters", "`agents: {NAME: …}`"),
             ("memories", "notes of a task go with it: hookloop task note"),
@@ -124,7 +124,8 @@ fn config(source: &SourceFile, report: &mut ImportReport) -> Result<(), String> 
 }
 
 fn limits(file: &mut SourceFields, report: &mut ImportReport) {
-    let numbers = [("max_iterations", "iterations"), ("max_consecutive_failures", "errors")];
+    let numbers =
+        [("max_iterations", "max_iterations"), ("max_consecutive_failures", "max_errors")];
     for (theirs, ours) in numbers {
         if let Some(number) = file.number(theirs) {
             report.set_or_lose("limits", ours, json!(number), file.place_of(theirs));
@@ -134,41 +135,41 @@ fn limits(file: &mut SourceFields, report: &mut ImportReport) {
         if let Some(seconds) = file.number(theirs) {
             let longest = TIMEOUT_MAX_MS / 1_000;
             if seconds > longest {
-                report.set("limits", "duration", json!(format!("{longest}s")));
+                report.set("limits", "max_duration", json!(format!("{longest}s")));
                 report.changed(file.place_of(theirs), "a session ends after a day");
                 continue;
             }
             let length = json!(format!("{seconds}s"));
-            report.set_or_lose("limits", "duration", length, file.place_of(theirs));
+            report.set_or_lose("limits", "max_duration", length, file.place_of(theirs));
         }
     }
     for theirs in ["max_cost_usd", "max_cost"] {
         if let Some(dollars) = file.decimal(theirs) {
             match Dollars::new(dollars) {
                 Ok(_) => {
-                    report.set_or_lose("limits", "cost", json!(dollars), file.place_of(theirs))
+                    report.set_or_lose("limits", "max_cost", json!(dollars), file.place_of(theirs))
                 }
                 Err(error) => report.lose(file.place_of(theirs), error.to_string()),
             }
         }
     }
-    let promise = "an agent says `<promise>COMPLETE</promise>`, and gates say whether it is";
+    let promise = "an agent reports `<promise>COMPLETE</promise>`, and gates check it";
     file.lose(
         report,
         &[
             ("prompt", "hookloop run \"…\""),
             ("prompt_file", "hookloop run --spec FILE"),
             ("completion_promise", promise),
-            ("cancellation_promise", "an agent says `<promise>BLOCKED</promise>`"),
+            ("cancellation_promise", "an agent reports `<promise>BLOCKED</promise>`"),
             ("starting_event", "a session begins with its prompt"),
             ("starting_hat", "there are no hats"),
-            ("required_events", "gates say what has to be true"),
+            ("required_events", "gates check the conditions"),
             ("enforce_hat_scope", "there are no hats"),
             ("cooldown_delay_seconds", "failed turns wait longer each time"),
             ("mutation_score_warn_threshold", "write a gate that measures it"),
             ("persistent", "hookloop worker"),
             ("context_window_tokens", "agents mind their own"),
-            ("max_tokens", "`limits: {tokens: N}` counts those of a session"),
+            ("max_tokens", "`limits: {max_tokens: N}` counts those of a session"),
         ],
     );
 }
@@ -187,7 +188,7 @@ fn gates(file: &mut SourceFields, report: &mut ImportReport) -> Result<(), Strin
             found = found.with("name", name.as_str());
         }
         let found = found.with("command", command.as_str()).with("timeout", GATE_TIMEOUT);
-        gate.lose(report, &[("on_fail", "the agent is told what failed, from the output")]);
+        gate.lose(report, &[("on_fail", "the agent gets the failures from the output")]);
         gate.finish(report);
         report.hook("stop", found, &[]);
     }
@@ -272,9 +273,9 @@ fn tasks(source: &SourceFile, report: &mut ImportReport) -> Result<(), String> {
         let mut task = SourceFields::of("tasks", value)?;
         let status = task.text("status").unwrap_or_default();
         if status == "failed" {
-            report.changed("status failed", "ready here: somebody may try again");
+            report.changed("status failed", "ready here: it can be tried again");
         } else if !["", "open", "closed"].contains(&status.as_str()) {
-            report.changed(format!("status {status}"), "ready here: nobody works on it yet");
+            report.changed(format!("status {status}"), "ready here: not claimed yet");
         }
         TaskDraft {
             id: task.text("id").unwrap_or_default(),
@@ -294,8 +295,8 @@ fn tasks(source: &SourceFile, report: &mut ImportReport) -> Result<(), String> {
             report,
             &[
                 ("key", "ids do that"),
-                ("loop_id", "a claim says who works on it"),
-                ("started", "nobody works on it yet"),
+                ("loop_id", "a claim records who works on it"),
+                ("started", "not claimed yet"),
             ],
         );
         task.finish(report);
@@ -360,7 +361,7 @@ fn plan(source: &SourceFile, report: &mut ImportReport) {
             continue;
         };
         if !["", " ", "x", "X"].contains(&mark) {
-            report.changed(format!("the mark [{mark}]"), "ready here: nobody works on it yet");
+            report.changed(format!("the mark [{mark}]"), "ready here: not claimed yet");
         }
         let goal = goal.trim().to_owned();
         TaskDraft {

@@ -68,7 +68,7 @@ fn tasks(value: Value, report: &mut ImportReport) -> Result<(), String> {
             }
             "pending" | "" => (None, None),
             other => {
-                report.changed(format!("status {other}"), "ready here: nobody works on it yet");
+                report.changed(format!("status {other}"), "ready here: not claimed yet");
                 (None, None)
             }
         };
@@ -91,7 +91,7 @@ fn tasks(value: Value, report: &mut ImportReport) -> Result<(), String> {
             report,
             &[
                 ("prdId", "there is no place for it; write it into the description"),
-                ("assignedAgent", "a claim says who works on a task"),
+                ("assignedAgent", "a claim records who works on a task"),
                 ("subtaskCount", "it follows from the tasks"),
                 ("hasWorkProducts", "work products are not taken over"),
             ],

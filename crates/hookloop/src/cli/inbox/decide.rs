@@ -9,41 +9,41 @@ use crate::cli::context::CommandContext;
 use crate::error::CliResult;
 use crate::output::DIM;
 
-/// Answer a question: the next prompt has it, and the work goes on
+/// Answer a question; the next prompt contains the answer
 ///
-/// A blocked task is ready again, with the answer as a note; a submission that could not be merged goes back with it. A
-/// session that is paused has it in its next prompt: `hookloop resume`. One that asks what to do has it there, too, and
-/// its gates may send it back as often again.
+/// A blocked task becomes ready again, with the answer as a note. A submission that could not be merged returns with
+/// the answer. A paused session gets the answer in its next prompt (`hookloop resume`). A session that waits for a
+/// decision continues with the answer and with its full number of retries.
 #[derive(clap::Args)]
 pub(crate) struct InboxAnswer {
-    /// The problem's key, the start of it, or the start of the id of the task or session
+    /// Key of the item, start of the key, or start of the id of the task or session
     key: String,
 
-    /// What to say
+    /// Text of the answer
     text: String,
 }
 
-/// Take what a task has submitted, or the work of a session that asks what to do, as it is
+/// Accept submitted work, or the work of a session that waits
 ///
-/// A submission waits to be merged again, and reviewers are not asked about this commit any more. Tests before a merge are
-/// run all the same. The work of a session is taken without proof, and its record says so.
+/// A submission waits to be merged again, and reviewers are not asked about this commit again. Tests before a merge
+/// still run. The work of a session that waits for a decision is accepted without proof, and its record says so.
 #[derive(clap::Args)]
 pub(crate) struct InboxApprove {
-    /// The problem's key, the start of it, or the start of the id of the task or session
+    /// Key of the item, start of the key, or start of the id of the task or session
     key: String,
 }
 
-/// Have a session give up that asks what to do: a human is needed
+/// End a session that waits for a decision
 #[derive(clap::Args)]
-pub(crate) struct InboxQuit {
-    /// The problem's key, the start of it, or the start of the session's id
+pub(crate) struct InboxAbort {
+    /// Key of the item, start of the key, or start of the session's id
     key: String,
 }
 
-/// Hear no more of a problem; everything stays as it is
+/// Dismiss an item, and change nothing else
 #[derive(clap::Args)]
 pub(crate) struct InboxDismiss {
-    /// The problem's key, the start of it, or the start of the id of the task or session
+    /// Key of the item, start of the key, or start of the id of the task or session
     key: String,
 }
 
@@ -60,9 +60,9 @@ impl InboxApprove {
     }
 }
 
-impl InboxQuit {
+impl InboxAbort {
     pub(super) fn run(self, context: &mut CommandContext) -> CliResult {
-        decide(context, &self.key, ("quit", "Given up:"), |project, key| {
+        decide(context, &self.key, ("aborted", "Aborted"), |project, key| {
             inbox::settle(project, key, LimitDecision::Abort)
         })
     }
@@ -110,7 +110,7 @@ fn say(
         let state = state.map_or(String::new(), |state| format!("  {state}"));
         out.line(format_args!("{text} {key}{state}"))?;
         if let Some(next) = next {
-            out.line(format_args!("  {DIM}try:{DIM:#} {next}"))?;
+            out.line(format_args!("  {DIM}run:{DIM:#} {next}"))?;
         }
     }
     if done.pending { context.finish(project) } else { Ok(()) }

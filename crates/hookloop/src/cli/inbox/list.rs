@@ -7,10 +7,10 @@ use crate::output::TableCell;
 use crate::present;
 use crate::sanitize::plain;
 
-/// What needs a human, the newest last
+/// List the items that need a person, oldest first
 #[derive(clap::Args)]
 pub(crate) struct InboxListArgs {
-    /// Show at most this many, the oldest of them
+    /// Maximum number of items, the oldest ones
     #[arg(long, value_name = "N", default_value_t = 100)]
     limit: usize,
 }
@@ -26,7 +26,7 @@ impl InboxListArgs {
             return out.json(&lines);
         }
         if lines.is_empty() && out.terminal {
-            return out.line("Nothing needs you.");
+            return out.line("The inbox is empty.");
         }
         let now = project.now();
         let is_read = out.terminal;
@@ -47,6 +47,6 @@ impl InboxListArgs {
                 ]
             })
             .collect();
-        out.table(&["key", "since", "what"], &cells)
+        out.table(&["key", "since", "item"], &cells)
     }
 }

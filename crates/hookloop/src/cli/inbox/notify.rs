@@ -10,18 +10,18 @@ use crate::sanitize::plain;
 /// The exit code if a message could not be sent.
 const FAILED: u8 = 1;
 
-/// Send what your channels were not told of yet, once: for cron
+/// Send pending notifications once, for example from cron
 ///
-/// Channels are in your own file, ~/.config/hookloop/config.yaml, under `notify`. Each problem is told once for each
-/// channel, however many machines look. `hookloop dispatch --stay` does the same every few seconds. Exit code: 0, or 1
-/// if something could not be sent; it is tried again later.
+/// Channels are in your own file, ~/.config/hookloop/config.yaml, under `notify`. Each item is sent once to each
+/// channel, also if several machines run this command. `hookloop dispatch --daemon` does the same every few seconds.
+/// Exit code: 0, or 1 if a notification could not be sent; the next run tries it again.
 #[derive(clap::Args)]
 pub(crate) struct InboxNotifyArgs {}
 
-/// Send a test message by one of your channels
+/// Send a test message to one of your channels
 #[derive(clap::Args)]
 pub(crate) struct NotifyTest {
-    /// The channel's name
+    /// Name of the channel
     channel: String,
 }
 
@@ -37,9 +37,9 @@ impl InboxNotifyArgs {
         let is_quiet = report.sent.is_empty() && report.failed.is_empty();
         if is_quiet && !context.out.json && context.out.terminal {
             let text = if channels.is_empty() {
-                "You have no channels: see `notify` in docs/inbox.md"
+                "You have no channels. Add one under `notify`: docs/inbox.md"
             } else {
-                "Nothing to tell."
+                "No pending notifications."
             };
             context.out.line(text)?;
         }
@@ -53,20 +53,20 @@ pub(in crate::cli) fn tell(context: &mut CommandContext, report: &RoundReport) -
     for sent in &report.sent {
         let keys: Vec<String> = sent.problems.iter().map(ToString::to_string).collect();
         if out.json {
-            out.json(&json!({ "channel": sent.channel, "notice": sent.id.as_str(),
+            out.json(&json!({ "channel": sent.channel, "notification": sent.id.as_str(),
                 "sent": true, "problems": keys, "reason": null }))?
         } else {
-            out.line(format_args!("Told {} of {}", sent.channel, keys.join(", ")))?
+            out.line(format_args!("Notified {} of {}", sent.channel, keys.join(", ")))?
         }
     }
     for failed in &report.failed {
         let channel = &failed.channel;
         let reason = &failed.reason;
         if out.json {
-            out.json(&json!({ "channel": channel, "notice": null, "sent": false,
+            out.json(&json!({ "channel": channel, "notification": null, "sent": false,
                 "problems": [], "reason": reason }))?
         } else {
-            out.line(format_args!("Could not tell {channel}: {}", plain(reason)))?
+            out.line(format_args!("Could not notify {channel}: {}", plain(reason)))?
         }
     }
     Ok(())
@@ -80,13 +80,13 @@ impl NotifyTest {
         let project = context.project_to_read()?;
         notify::test(&project, channel).map_err(|why| {
             CliError::refused(format!("channel `{}`: {why}", channel.name))
-                .hint(format!("$EDITOR {}", user.path.display()))
+                .advice(format!("edit {}", user.path.display()))
         })?;
         let out = &mut context.out;
         if out.json {
             out.json(&json!({ "channel": channel.name, "sent": true }))
         } else {
-            out.line(format_args!("Sent a test message by {}", channel.name))
+            out.line(format_args!("Sent a test message to {}", channel.name))
         }
     }
 }
@@ -99,5 +99,5 @@ fn none(name: &str, channels: &[NotificationChannel], path: &std::path::Path) ->
         format!("there are {}", known.join(", "))
     };
     let message = format!("you have no channel `{name}` under `notify`: {known}");
-    CliError::usage(message).hint(format!("$EDITOR {}", path.display()))
+    CliError::usage(message).advice(format!("edit {}", path.display()))
 }

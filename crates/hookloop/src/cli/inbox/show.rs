@@ -14,9 +14,9 @@ use crate::sanitize::{plain, plain_lines};
 /// Items that are shown without a key.
 const SHOWN_MAX: usize = 20;
 
-/// Show an item as it was when it was raised, and the commands that decide it
+/// Show an item and the commands that decide it
 ///
-/// Without a key, shows all items, the oldest first.
+/// The item is shown as it was when it was raised. Without a key, the command shows all items, oldest first.
 #[derive(clap::Args)]
 pub(crate) struct InboxShowArgs {
     /// Key, start of the key, or start of the id of the task or session [default: all items]
@@ -67,7 +67,7 @@ impl InboxShowArgs {
             return out.json(&shown);
         }
         if shown.is_empty() {
-            return out.line("Nothing needs you.");
+            return out.line("The inbox is empty.");
         }
         for (place, (item, problem)) in shown.iter().zip(&problems).enumerate() {
             if place > 0 {
@@ -98,7 +98,7 @@ fn show(out: &mut CommandOutput, shown: &ShownJson, ago: &str) -> CliResult {
         out.line(format_args!("  {DIM}see:{DIM:#} {see}"))?;
     }
     for (next, effect) in shown.next.iter().zip(&shown.effects) {
-        out.line(format_args!("  {DIM}try:{DIM:#} {}", plain(next)))?;
+        out.line(format_args!("  {DIM}run:{DIM:#} {}", plain(next)))?;
         out.line(format_args!("       {DIM}{effect}{DIM:#}"))?;
     }
     Ok(())

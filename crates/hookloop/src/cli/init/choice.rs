@@ -62,9 +62,9 @@ fn named(found: &[String], only: &[String]) -> CliResult<Vec<String>> {
             let error =
                 CliError::usage(format!("--only {name}: no tests or checks were found there"));
             return Err(if found.is_empty() {
-                error.hint("leave out `--only`, and add gates to hookloop.yaml by hand")
+                error.advice("leave out `--only`, and add gates to hookloop.yaml by hand")
             } else {
-                error.hint(format!("directories with gates: {}", found.join(", ")))
+                error.advice(format!("directories with gates: {}", found.join(", ")))
             });
         }
         chosen.push(path.to_owned());

@@ -8,19 +8,19 @@ use super::{InitPlan, TriedGate};
 use crate::sanitize::plain;
 
 const HEAD: &str =
-    "# What hookloop does in this project. `hookloop schema` has all of it, for editors.
+    "# Configuration of hookloop. `hookloop schema` prints its JSON Schema, for editors.
 version: 1
-# Its name where machines share it.
+# Name of the project in a shared store.
 project: {name}
 ";
 
 const GATES: &str = "
 hooks:
-  # An agent is done when these pass, not when it says so.
+  # An agent is done when these gates pass, not when it reports so.
   stop:
 ";
 
-/// Without a gate there is nothing to hold an agent to.
+/// The example for a project without a gate.
 const NO_GATES: &str = "
 # No tests were found. An agent is done when its gates pass:
 # hooks:
@@ -33,17 +33,17 @@ const NO_GATES: &str = "
 const ALLOWED: &str = "
 agents:
   claude:
-    # Claude Code may change files, and run these commands alone.
-    allow:
+    # Claude Code may change files and run only these commands.
+    allowed_tools:
 ";
 
 const MORE: &str = "
-# More that can be said here:
+# Further settings:
 # limits:
-#   iterations: 30        # of one session
-#   cost: 5               # dollars of one session, where the agent tells
+#   max_iterations: 30    # of one session
+#   max_cost: 5           # dollars of one session, as reported by the agent
 # loop:
-#   agent: {agent}         # who works when no --agent is given
+#   agent: {agent}         # agent if --agent is not given
 # task_types:
 #   docs:
 #     hooks:
@@ -77,7 +77,7 @@ pub(super) fn text(plan: &InitPlan) -> String {
         }
     }
     if !plan.survey.tools.is_empty() {
-        text.push_str("\n# What other tools have here, and what takes it over:\n");
+        text.push_str("\n# Configuration of other tools, and the commands that import it:\n");
         for tool in &plan.survey.tools {
             let command = tool.command.as_deref().unwrap_or("by hand");
             text.push_str(&format!("#   {}: {}\n", comment(tool.what), comment(command)));
@@ -157,11 +157,11 @@ pub(super) fn why_not(tried: &TriedGate) -> String {
         (_, Some(missing)) => program_missing(missing),
         (GateTrial::NotReady { gap, .. }, _) => not_ready(gap, &tried.gate),
         (GateTrial::Absent { why, .. }, _) => why.clone(),
-        (GateTrial::Failed { why, .. }, _) => format!("it fails now ({why})"),
+        (GateTrial::Failed { why, .. }, _) => format!("fails now ({why})"),
         (GateTrial::TimedOut { .. }, _) => {
-            format!("it took longer than {} minutes", TRIED_WITHIN.as_secs() / 60)
+            format!("its trial took longer than {} minutes", TRIED_WITHIN.as_secs() / 60)
         }
-        (GateTrial::NotTried | GateTrial::Passed { .. }, None) => "it was not tried".to_owned(),
+        (GateTrial::NotTried | GateTrial::Passed { .. }, None) => "not tried".to_owned(),
     }
 }
 
@@ -261,9 +261,9 @@ mod tests {
         };
         let (_, gates) = text.split_once("# No tests were found.").unwrap();
         let gates = uncomment(gates.split("\n\n").next().unwrap());
-        let (_, more) = text.split_once("# More that can be said here:").unwrap();
+        let (_, more) = text.split_once("# Further settings:").unwrap();
         let file = format!("version: 1\n{gates}{}", uncomment(more));
         trial::check(&file).unwrap_or_else(|error| panic!("{error}\n{file}"));
-        assert!(file.contains("make test") && file.contains("iterations: 30"), "{file}");
+        assert!(file.contains("make test") && file.contains("max_iterations: 30"), "{file}");
     }
 }

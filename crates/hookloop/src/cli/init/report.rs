@@ -31,14 +31,14 @@ const TICK: Duration = Duration::from_millis(250);
 /// Back to the start of the line, and empty it.
 const CLEAR: &str = "\r\x1b[K";
 
-/// The result.
+/// The result of `init`.
 pub(super) struct InitResult<'a> {
     pub(super) place: &'a ProjectPaths,
     pub(super) written: bool,
     pub(super) trusted: Option<String>,
 }
 
-/// The gates that could be.
+/// Prints the proposed gates.
 pub(super) fn found(context: &mut CommandContext, plan: &InitPlan) -> CliResult {
     let out = &mut context.out;
     if out.json {
@@ -64,7 +64,7 @@ pub(super) fn found(context: &mut CommandContext, plan: &InitPlan) -> CliResult 
     if plan.gates.is_empty() {
         return Ok(());
     }
-    out.line("Gates that were found:")?;
+    out.line("Proposed gates:")?;
     let width = plan.gates.iter().map(|tried| tried.gate.name.len()).max().unwrap_or(0);
     for TriedGate { gate, .. } in &plan.gates {
         let note = match &gate.missing {
@@ -83,9 +83,9 @@ pub(super) fn found(context: &mut CommandContext, plan: &InitPlan) -> CliResult 
     Ok(())
 }
 
-/// From here on commands of the repository are run.
+/// Prints the heading of the trial runs.
 pub(super) fn begun(context: &mut CommandContext) -> CliResult {
-    if context.out.json { Ok(()) } else { context.out.line("Run once, they do this now:") }
+    if context.out.json { Ok(()) } else { context.out.line("Results of one run:") }
 }
 
 /// A line on a terminal while a gate runs: its time, and the last line that it printed.
@@ -118,7 +118,7 @@ impl RunningGate {
                     .map(|hook| now::last_output(hook, crate::environment::now()));
                 let took = began.elapsed().as_secs();
                 let last = last.unwrap_or_default();
-                let line = format!("  {what}  {took} s, ctrl-c skips it  {last}");
+                let line = format!("  {what}  {took} s, ctrl-c skips  {last}");
                 // A line that can't be drawn is no reason to stop the work.
                 let _ = write!(std::io::stderr(), "{CLEAR}{}", cut_to_terminal(&line));
                 drop(is_over);
@@ -139,7 +139,7 @@ impl Drop for RunningGate {
     }
 }
 
-/// A gate whose trial the user skipped.
+/// Prints a gate whose trial the user skipped.
 pub(super) fn skipped(context: &mut CommandContext, tried: &TriedGate) -> CliResult {
     let out = &mut context.out;
     if out.json {
@@ -147,12 +147,12 @@ pub(super) fn skipped(context: &mut CommandContext, tried: &TriedGate) -> CliRes
     }
     let name = &tried.gate.name;
     out.line(format_args!(
-        "  skipped  {BOLD}{name}{BOLD:#}  {DIM}you pressed ctrl-c: it was not tried{DIM:#}"
+        "  skipped  {BOLD}{name}{BOLD:#}  {DIM}not tried: you pressed ctrl-c{DIM:#}"
     ))?;
     out.flush()
 }
 
-/// How a gate did.
+/// Prints the result of a trial run.
 pub(super) fn tried(context: &mut CommandContext, tried: &TriedGate) -> CliResult {
     let out = &mut context.out;
     if out.json {
@@ -172,7 +172,7 @@ pub(super) fn tried(context: &mut CommandContext, tried: &TriedGate) -> CliResul
         GateTrial::Absent { why, output } => (BAD, "nothing", why.clone(), output.as_str()),
         GateTrial::TimedOut { output } => (BAD, "slow", why_not(tried), output.as_str()),
     };
-    let left_out = if tried.is_written() { "" } else { ": left out, as a comment" };
+    let left_out = if tried.is_written() { "" } else { ": left out as a comment" };
     let note = plain(&note).into_owned();
     out.line(format_args!(
         "  {style}{word:7}{style:#}  {BOLD}{name}{BOLD:#}  {DIM}{note}{left_out}{DIM:#}"
@@ -184,7 +184,7 @@ pub(super) fn tried(context: &mut CommandContext, tried: &TriedGate) -> CliResul
     out.flush()
 }
 
-/// A project that is one already.
+/// Prints the paths of an existing project.
 pub(super) fn kept(context: &mut CommandContext, place: &ProjectPaths) -> CliResult {
     let out = &mut context.out;
     if out.json {
@@ -193,7 +193,7 @@ pub(super) fn kept(context: &mut CommandContext, place: &ProjectPaths) -> CliRes
     }
     out.line(format_args!("Kept {}", place.config().display()))?;
     out.line(format_args!("State is in {}", place.state.display()))?;
-    out.line(format_args!("Next: hookloop doctor  {DIM}# whether everything works{DIM:#}"))
+    out.line(format_args!("Next: hookloop doctor  {DIM}# check that everything works{DIM:#}"))
 }
 
 pub(super) fn done(
@@ -207,7 +207,7 @@ pub(super) fn done(
     }
     let InitResult { place, written, trusted } = done;
     if let Some(outer) = outer_project(place) {
-        out.line(format_args!("A project of its own inside {}", outer.root.display()))?;
+        out.line(format_args!("Separate project inside {}", outer.root.display()))?;
     }
     let verb = if *written { "Wrote" } else { "Kept" };
     let gates = plan.gates.iter().filter(|tried| tried.is_written());
@@ -220,7 +220,7 @@ pub(super) fn done(
     out.line(format_args!("{verb} {}  {DIM}{gates}{DIM:#}", place.config().display()))?;
     out.line(format_args!("State is in {}", place.state.display()))?;
     if trusted.is_some() {
-        out.line("Trusted: sessions may run what is in it, until somebody changes it")?;
+        out.line("Trusted: sessions run these gates until they change")?;
     }
     for (agent, access) in accesses(plan) {
         out.line(plain(&access.for_user(agent)))?;
@@ -245,7 +245,7 @@ fn accesses(plan: &InitPlan) -> Vec<(&str, CommandAccess)> {
         // The plan names known agents; an unknown one has no rules to show.
         let mut settings = AgentSettings::of_name(agent).ok()?;
         if agent == CLAUDE {
-            settings.allow.clone_from(&plan.allowed);
+            settings.allowed_tools.clone_from(&plan.allowed);
         }
         CommandAccess::of(&settings)
     };
@@ -259,17 +259,17 @@ fn next(plan: &InitPlan, is_trusted: bool) -> Vec<String> {
     match (written.next().is_some(), is_trusted) {
         (_, false) if !setups(plan).is_empty() => {
             steps.extend(setups(plan));
-            steps.push("hookloop hooks trust  # when the gates can run".to_owned());
+            steps.push("hookloop hooks trust  # after the gates can run".to_owned());
         }
         (false, _) => {
-            let edit = "$EDITOR hookloop.yaml && hookloop hooks trust";
-            steps.push(format!("{edit}  # such as your tests: the file has an example"));
+            let trust = "hookloop hooks trust";
+            steps.push(format!("{trust}  # after you added your tests to hookloop.yaml as a gate"));
         }
         (true, false) => steps.push("hookloop hooks trust".to_owned()),
         (true, true) => {}
     }
     if !plan.has_git {
-        steps.push("git init  # so that receipts name the files that they are for".to_owned());
+        steps.push("git init  # so that receipts name the git tree".to_owned());
     }
     if plan.agents.is_empty() {
         let (install, others) = any_install_command();
@@ -281,12 +281,12 @@ fn next(plan: &InitPlan, is_trusted: bool) -> Vec<String> {
     let is_red = |tried: &TriedGate| {
         tried.gate.kind == GateKind::Tests && matches!(tried.trial, GateTrial::Failed { .. })
     };
-    // No agent is sent to work before its gates can judge the work.
+    // No agent starts before its gates can run.
     if plan.gates.iter().any(|tried| tried.is_written() && tried.is_unready()) {
         return steps;
     }
     let prompt =
-        if plan.gates.iter().any(is_red) { "Make the tests pass" } else { "What should be done" };
+        if plan.gates.iter().any(is_red) { "Make the tests pass" } else { "Describe the work" };
     let agent = plan.agents.first().map_or("claude", String::as_str);
     steps.push(format!("hookloop run \"{prompt}\" --agent {agent}"));
     steps
@@ -339,7 +339,7 @@ fn value(plan: &InitPlan, done: &InitResult<'_>) -> Value {
         "allowed_commands": plan.allowed,
         "ci": ci,
         "tools": tools.collect::<Vec<_>>(),
-        "troubles": plan.survey.troubles,
+        "warnings": plan.survey.troubles,
         "next": next,
     })
 }
@@ -369,7 +369,7 @@ fn gate(tried: &TriedGate) -> Value {
     };
     json!({
         "name": gate.name,
-        "kind": kind,
+        "type": kind,
         "command": gate.command,
         "cwd": gate.cwd,
         "setup": setup,
@@ -384,7 +384,7 @@ fn gate(tried: &TriedGate) -> Value {
 }
 
 impl InitPlan {
-    /// A project that is left out.
+    /// An empty plan, for a project that exists.
     fn none() -> InitPlan {
         let name = String::new();
         let survey = Default::default();

@@ -8,14 +8,13 @@ use serde_json::json;
 use crate::cli::context::CommandContext;
 use crate::error::{CliError, CliResult};
 
-/// Make a key that a NATS server can know a user by
+/// Create a key that identifies a user to a NATS server
 ///
-/// Writes the secret seed to a file that nobody else can read, and prints the public key, which goes
-/// into the server's configuration. The seed never leaves this machine: a server only ever sees
-/// signatures.
+/// Writes the secret seed to a file that only you can read, and prints the public key for the server's configuration.
+/// The seed never leaves this machine: a server gets only signatures.
 #[derive(clap::Args)]
 pub(crate) struct NatsKeyArgs {
-    /// The file to write the seed to; it must not be there yet
+    /// New file for the seed
     file: PathBuf,
 }
 

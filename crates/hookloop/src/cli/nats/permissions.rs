@@ -7,27 +7,28 @@ use serde_json::json;
 use crate::cli::context::CommandContext;
 use crate::error::{CliError, CliResult};
 
-/// Print what a NATS server must allow a user, for its configuration
+/// Print the permissions of a user for a NATS server
 ///
-/// The least that works: a user with these permissions reads and writes the projects that are named
-/// and no others. Asks no server.
+/// These are the fewest permissions that work: the user reads and writes the named projects only. The command contacts
+/// no server.
 #[derive(clap::Args)]
 pub(crate) struct NatsPermissionsArgs {
-    /// The names of projects; that of this directory's if none is given
+    /// Names of projects [default: the project of this directory]
     projects: Vec<ProjectName>,
 
-    /// What the user does: `worker`, `dispatcher` (also keeps snapshots) or `admin` (also makes the
-    /// streams that are missing)
+    /// Role: `worker`, `dispatcher` (adds snapshots) or `admin` (adds streams)
     #[arg(long, default_value = "worker")]
     role: NatsRole,
 
-    /// The start of the subjects that the user's answers come on: `inbox` in its configuration. One
-    /// of its own keeps others from reading them
-    #[arg(long, default_value = "_INBOX", value_parser = inbox)]
-    inbox: String,
+    /// Prefix of the subjects of the user's answers
+    ///
+    /// The value of `inbox_prefix` in the user's configuration. With a prefix of its own, no other user can read the
+    /// answers.
+    #[arg(long, value_name = "PREFIX", default_value = "_INBOX", value_parser = inbox_prefix)]
+    inbox_prefix: String,
 }
 
-fn inbox(text: &str) -> std::result::Result<String, String> {
+fn inbox_prefix(text: &str) -> std::result::Result<String, String> {
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
     let is_subject = text.chars().all(fits) && text.split('.').all(|word| !word.is_empty());
     if is_subject {
@@ -42,7 +43,7 @@ impl NatsPermissionsArgs {
         if self.projects.is_empty() {
             self.projects.push(this_project(context)?);
         }
-        let permissions = NatsPermissions::new(&self.projects, self.role, &self.inbox);
+        let permissions = NatsPermissions::new(&self.projects, self.role, &self.inbox_prefix);
         let out = &mut context.out;
         if out.json {
             let streams = self.projects.iter().map(JetStreamLog::stream_of).collect::<Vec<_>>();

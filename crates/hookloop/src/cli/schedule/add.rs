@@ -5,28 +5,29 @@ use super::order;
 use crate::cli::context::CommandContext;
 use crate::error::CliResult;
 
-/// Add a task again and again, when a cron pattern says so
+/// Add a task repeatedly, at the times of a cron expression
 ///
-/// Whoever is there makes it: a dispatcher, any command, a session that takes its next task. Each time makes one task, however many machines
-/// there are; of the times that pass while nobody is there, the last one.
+/// A dispatcher, any command that changes something, or a session that claims its next task adds the task. Each
+/// occurrence adds one task, also with many machines. If several occurrences pass while no process runs, only the last
+/// one adds a task.
 #[derive(clap::Args)]
 pub(crate) struct ScheduleAddArgs {
-    /// What the schedule is called; its tasks have it and the time (in UTC) as their id
+    /// Name of the schedule; ids of its tasks are this name and the time in UTC
     name: ScheduleName,
 
-    /// When: minute, hour, day of the month, month, day of the week
-    #[arg(long, value_name = "PATTERN")]
+    /// Cron expression: minute, hour, day of the month, month, day of the week
+    #[arg(long, value_name = "EXPRESSION")]
     cron: String,
 
-    /// Whose clock the pattern is about, such as Europe/Berlin
+    /// Time zone of the cron expression, such as Europe/Berlin
     #[arg(long, value_name = "ZONE", default_value = "UTC")]
     tz: String,
 
-    /// While the last task is open: `skip` makes no other, `allow` does
-    #[arg(long, value_name = "WHAT", default_value = "skip")]
+    /// Behaviour while the last task is open: `skip` or `allow`
+    #[arg(long, value_name = "POLICY", default_value = "skip")]
     overlap: Overlap,
 
-    /// What should be achieved
+    /// Goal of the task
     #[arg(long, value_name = "TEXT")]
     goal: String,
 

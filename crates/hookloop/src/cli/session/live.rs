@@ -6,9 +6,9 @@ use std::time::Instant;
 
 use anstyle::{AnsiColor, Style};
 use hookloop_core::event::EventBody;
-use hookloop_core::purse::Purse;
 use hookloop_core::session::plan::{CompactCount, CostFigure};
 use hookloop_core::session::{LimitDecision, Session, SessionLimits, Usage};
+use hookloop_core::shared_budget::SharedBudget;
 use hookloop_core::time::Timestamp;
 use hookloop_engine::session::now::NowBoard;
 use hookloop_engine::session::observer::SessionObserver;
@@ -37,7 +37,7 @@ const UNSAID_MAX: usize = 50;
 pub(crate) struct SessionHeading<'a> {
     /// The permissions of its agents.
     pub(crate) powers: &'a [String],
-    pub(crate) purse: &'a Purse,
+    pub(crate) budget: &'a SharedBudget,
 }
 
 /// Shows a session.
@@ -102,14 +102,15 @@ impl<'o> LiveSession<'o> {
             live.line(format!("{DIM}done when {}{DIM:#}", present::stop_when(plan)));
             live.line(format!("{DIM}limits: {}{DIM:#}", plan.limits));
             if plan.delivers {
-                let SessionLimits { remediations, continuations, .. } = plan.limits;
+                let SessionLimits { max_remediations, max_continuations, .. } = plan.limits;
                 live.line(format!(
-                    "{DIM}delivers each task from a worktree of its own: {remediations} remediations, {continuations} returns{DIM:#}"
+                    "{DIM}delivers each task from a worktree of its own: at most {max_remediations} remediations, \
+                     {max_continuations} continuations{DIM:#}"
                 ));
             }
-            let purse = heading.purse;
-            if !purse.is_none() {
-                live.line(format!("{DIM}purse of all sessions: {purse}{DIM:#}"));
+            let budget = heading.budget;
+            if !budget.is_none() {
+                live.line(format!("{DIM}budget of all sessions: {budget}{DIM:#}"));
             }
         }
         live
@@ -135,7 +136,9 @@ impl<'o> LiveSession<'o> {
                 self.unsaid.clear();
                 self.status = status_line(self.out, &self.board);
                 let id = &self.id;
-                self.line(format!("{DIM}the session goes on; try: hookloop watch {id}{DIM:#}"));
+                self.line(format!(
+                    "{DIM}the session continues; watch it: hookloop watch {id}{DIM:#}"
+                ));
                 false
             }
         }
@@ -205,7 +208,7 @@ impl<'o> LiveSession<'o> {
         self.out.line(format_args!("{style}{text}{style:#}"))?;
         for receipt in session.receipts.iter().filter(|receipt| receipt.is_green()) {
             let tree = receipt.tree.as_deref().map(|tree| format!("on tree {tree}"));
-            let tree = tree.unwrap_or_else(|| "where no git names the files".to_owned());
+            let tree = tree.unwrap_or_else(|| "outside of a git repository".to_owned());
             let took = present::duration(receipt.duration_ms);
             self.out.line(format_args!(
                 "  {DIM}receipt: {} passed in {took} {tree}{DIM:#}",
@@ -216,7 +219,7 @@ impl<'o> LiveSession<'o> {
             self.out.line(format_args!("  {DIM}{text}{DIM:#}"))?;
         }
         if let Some(next) = next {
-            self.out.line(format_args!("  {DIM}try:{DIM:#} {next}"))?;
+            self.out.line(format_args!("  {DIM}run:{DIM:#} {next}"))?;
         }
         self.out.flush()
     }
@@ -234,7 +237,7 @@ impl SessionObserver for LiveSession<'_> {
                 let count = u32::try_from(count).unwrap_or(u32::MAX);
                 self.now(|| format!("{point}: {}", present::counted(count, "hook", "hooks")));
             }
-            SessionUpdate::Turn { iteration, .. } => self.now(|| self.budget(iteration)),
+            SessionUpdate::Turn { iteration, .. } => self.now(|| self.usage_of_limits(iteration)),
             SessionUpdate::Said(text) => {
                 if let Some(status) = &self.status
                     && let text = String::from_utf8_lossy(text)
@@ -249,9 +252,8 @@ impl SessionObserver for LiveSession<'_> {
                 }
             }
             SessionUpdate::Pause { ms, reason } => self.pause(ms, reason),
-            SessionUpdate::Purse => {
-                self.now(|| "waits for the purse: others may need less".to_owned())
-            }
+            SessionUpdate::Budget => self
+                .now(|| "waits for the budget: other sessions have reserved the rest".to_owned()),
             SessionUpdate::GatesRepeat { .. } if self.out.json => {}
             SessionUpdate::GatesRepeat { files } => {
                 let files = plain(files);
@@ -284,7 +286,7 @@ impl SessionObserver for LiveSession<'_> {
         }
         if let Some(screen) = &self.screen {
             let failing = session.failing.iter().flatten().cloned().collect();
-            let question = RetryQuestion { failing, retries: self.limits.hook_retries };
+            let question = RetryQuestion { failing, retries: self.limits.gate_retries };
             match screen.ask(question, &self.stop, is_answered) {
                 QuestionReply::Answer(answer) => return Some(answer),
                 QuestionReply::Elsewhere => return None,
@@ -301,23 +303,24 @@ impl SessionObserver for LiveSession<'_> {
 
 impl LiveSession<'_> {
     /// Returns the usage against the limits.
-    fn budget(&self, iteration: u32) -> String {
-        let SessionLimits { iterations, duration_ms, tokens, cost_micros, .. } = self.limits;
+    fn usage_of_limits(&self, iteration: u32) -> String {
+        let SessionLimits { max_iterations, max_duration_ms, max_tokens, max_cost_micros, .. } =
+            self.limits;
         let ran_ms = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
         let ran = present::duration(ran_ms);
-        let most = present::duration(duration_ms);
+        let most = present::duration(max_duration_ms);
         let used = if self.used.is_none() {
             String::new()
         } else {
             format!(
                 ", {} of {} tokens, {}",
                 CompactCount(self.used.tokens()),
-                CompactCount(tokens),
+                CompactCount(max_tokens),
                 CostFigure { micros: self.used.cost_micros, unpriced_turns: self.unpriced_turns }
-                    .of(cost_micros)
+                    .of(max_cost_micros)
             )
         };
-        format!("iteration {iteration} of {iterations}, {ran} of {most}{used} | agent")
+        format!("iteration {iteration} of {max_iterations}, {ran} of {most}{used} | agent")
     }
 
     fn pause(&mut self, ms: u64, reason: PauseReason) {
@@ -349,15 +352,16 @@ impl LiveSession<'_> {
         is_answered: &mut dyn FnMut() -> bool,
     ) -> Option<LimitDecision> {
         let failing: Vec<String> = session.failing.iter().flatten().cloned().collect();
-        let retries = present::counted(self.limits.hook_retries, "retry", "retries");
+        let retries = present::counted(self.limits.gate_retries, "retry", "retries");
         self.line(format!(
-            "{BOLD}Gates said no after {retries}.{BOLD:#} Failing: {}",
+            "{BOLD}Retry limit reached after {retries}.{BOLD:#} Still failing: {}",
             present::some(&failing)
         ));
         for _ in 0..QUESTIONS_MAX {
             let mut terminal = std::io::stderr();
             // If standard error is closed, the answer is still read.
-            let _ = write!(terminal, "[c]ontinue, [a]ccept the work as it is, [q]uit: ");
+            let choices = "[c] continue with all retries, [a] accept without passing gates, [q] stop the session";
+            let _ = write!(terminal, "{choices}: ");
             let _ = terminal.flush();
             loop {
                 match self.stop.wait_for(std::io::stdin(), HEAR) {

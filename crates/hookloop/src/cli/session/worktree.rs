@@ -70,7 +70,7 @@ fn tell(context: &mut CommandContext, worktree: &SessionWorktree) -> CliResult {
     let path = plain(&path);
     let branch = plain(branch);
     let out = &mut context.out;
-    out.line(format_args!("the work is in {path} on branch {branch}, which began with {base}"))?;
+    out.line(format_args!("the work is in {path} on branch {branch}, which starts at {base}"))?;
     out.line(format_args!(
         "  {DIM}commit:{DIM:#} git -C {path} add --all && git -C {path} commit"
     ))?;
@@ -79,9 +79,9 @@ fn tell(context: &mut CommandContext, worktree: &SessionWorktree) -> CliResult {
 }
 
 fn failed(error: RepoError) -> CliError {
-    let message = format!("the worktree of the session can't be made: {error}");
+    let message = format!("the worktree of the session can't be created: {error}");
     match error {
-        RepoError::NeedsHuman { hint, .. } => CliError::refused(message).hint(hint),
+        RepoError::NeedsHuman { hint, .. } => CliError::refused(message).advice(hint),
         _ => CliError::refused(message),
     }
 }

@@ -12,24 +12,24 @@ use crate::ids;
 /// The fields of a task beside its goal.
 #[derive(clap::Args)]
 pub(crate) struct SpecArgs {
-    /// More about it
+    /// Description of the task
     #[arg(short, long, value_name = "TEXT", default_value = "")]
     description: String,
 
-    /// A label; may be given more than once
+    /// Label (repeatable)
     #[arg(short, long = "label", value_name = "LABEL")]
     labels: Vec<String>,
 
-    /// 0 is the most urgent
+    /// Priority; 0 is the most urgent
     #[arg(short, long, value_name = "0-9", default_value = "2")]
     priority: Priority,
 
-    /// Something that should exist in the end; may be given more than once
+    /// Deliverable of the task (repeatable)
     #[arg(long = "deliverable", value_name = "TEXT")]
     deliverables: Vec<String>,
 
-    /// The kind of task
-    #[arg(short, long = "type", value_name = "TYPE")]
+    /// Type of the task
+    #[arg(short = 't', long = "type", value_name = "TYPE")]
     kind: Option<String>,
 }
 
@@ -53,33 +53,34 @@ impl SpecArgs {
 
 /// Add a task
 ///
-/// It is ready at once unless it depends on something that is not completed, or has to wait for a time.
+/// The task is ready at once, unless it depends on a task that is not completed or has a start time. Example:
+/// `hookloop task add "Parse dates" --type feature --depends-on schema`
 #[derive(clap::Args)]
 pub(crate) struct TaskAddArgs {
-    /// What should be achieved
+    /// Goal of the task
     goal: String,
 
     #[command(flatten)]
     rest: SpecArgs,
 
-    /// A task that has to be completed first; may be given more than once
+    /// Task that must be completed first (repeatable)
     #[arg(long = "depends-on", value_name = "TASK")]
     depends_on: Vec<String>,
 
-    /// It is not ready before this time, such as 2026-12-01T08:00Z
+    /// Earliest start time, such as 2026-12-01T08:00Z
     #[arg(long, value_name = "TIME", value_parser = time)]
     not_before: Option<Timestamp>,
 
-    /// It is not ready before so much time has passed, such as 30m, 2h or 3d
+    /// Delay before the task is ready, such as 30m, 2h or 3d
     #[arg(long, value_name = "LENGTH", value_parser = Length::of_waiting)]
     #[arg(conflicts_with = "not_before")]
     after: Option<Length>,
 
-    /// The task that led to this one
+    /// Parent: the task that led to this one
     #[arg(long, value_name = "TASK")]
     parent: Option<String>,
 
-    /// Its id, if you want to choose it
+    /// Id of the task [default: generated]
     #[arg(long, value_name = "ID")]
     id: Option<TaskId>,
 }
@@ -107,6 +108,6 @@ impl TaskAddArgs {
 }
 
 fn time(text: &str) -> std::result::Result<Timestamp, String> {
-    let wrong = |_| format!("`{text}` is not a time with its zone, such as 2026-12-01T08:00Z");
+    let wrong = |_| format!("`{text}` is not a time with a zone, such as 2026-12-01T08:00Z");
     text.parse().map_err(wrong)
 }

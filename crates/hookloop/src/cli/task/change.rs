@@ -1,4 +1,4 @@
-//! Commands that move a task along: start, complete, block, unblock, delete.
+//! Commands that change the state of a task: start, complete, block, unblock, delete.
 
 use hookloop_core::command::{Command, DependentsOfDeleted};
 use hookloop_core::task::{TaskObstacle, TaskOutcome};
@@ -9,13 +9,13 @@ use crate::cli::context::CommandContext;
 use crate::error::CliResult;
 use crate::ids;
 
-/// Start a task that is ready
+/// Start a ready task without a claim
 #[derive(clap::Args)]
 pub(crate) struct TaskStart {
-    /// The task, or the start of its id
+    /// Id of the task, or the start of it
     task: String,
 
-    /// What the work starts from
+    /// Starting point of the work
     #[arg(long, value_name = "TEXT")]
     context: Option<String>,
 }
@@ -32,14 +32,14 @@ impl TaskStart {
 /// Complete a task
 #[derive(clap::Args)]
 pub(crate) struct TaskComplete {
-    /// The task, or the start of its id
+    /// Id of the task, or the start of it
     task: String,
 
-    /// What came of it
+    /// Result of the task
     #[arg(long, value_name = "TEXT")]
     result: Option<String>,
 
-    /// Something it left behind; may be given more than once
+    /// Artifact of the task (repeatable)
     #[arg(long = "artifact", value_name = "TEXT")]
     artifacts: Vec<String>,
 
@@ -58,19 +58,19 @@ impl TaskComplete {
     }
 }
 
-/// Say that a task can't go on
+/// Block a task that can't continue
 ///
-/// Tasks that depend on it keep waiting; `status` and `task list` say so.
+/// Tasks that depend on the blocked task keep waiting; `hookloop status` and `hookloop task list` show them.
 #[derive(clap::Args)]
 pub(crate) struct TaskBlock {
-    /// The task, or the start of its id
+    /// Id of the task, or the start of it
     task: String,
 
-    /// Why
+    /// Reason
     #[arg(short, long, value_name = "TEXT")]
     reason: String,
 
-    /// What has to be known for it to go on
+    /// Knowledge that the task needs to continue
     #[arg(long, value_name = "TEXT")]
     needs: Option<String>,
 
@@ -102,7 +102,7 @@ impl TaskBlock {
                 WAITING_COUNTED => format!("{WAITING_COUNTED} tasks or more"),
                 n => format!("{n} tasks"),
             };
-            context.out.line(format_args!("  waiting for it: {waiting}"))?;
+            context.out.line(format_args!("  dependents that wait: {waiting}"))?;
         }
         Ok(())
     }
@@ -111,10 +111,10 @@ impl TaskBlock {
 /// Dependents of a blocked task are counted up to this number.
 const WAITING_COUNTED: usize = 1_000;
 
-/// Let a blocked task go on
+/// Unblock a task
 #[derive(clap::Args)]
 pub(crate) struct TaskUnblock {
-    /// The task, or the start of its id
+    /// Id of the task, or the start of it
     task: String,
 }
 
@@ -129,18 +129,18 @@ impl TaskUnblock {
 
 /// Delete a task
 ///
-/// Open tasks that depend on it are blocked with that as the reason, so that none waits for what is
-/// gone; with --release they no longer wait for it. The log keeps what happened.
+/// Open tasks that depend on the deleted task are blocked, with the deletion as the reason. With --release, they no
+/// longer depend on it. The log keeps the events of the deleted task.
 #[derive(clap::Args)]
 pub(crate) struct TaskDelete {
-    /// The task, or the start of its id
+    /// Id of the task, or the start of it
     task: String,
 
-    /// Let the tasks that depend on it go on without it
+    /// Remove the dependencies of other tasks on this task
     #[arg(long)]
     release: bool,
 
-    /// Even if it is active, whoever holds it
+    /// Delete an active task, and override its claim
     #[arg(long)]
     force: bool,
 }

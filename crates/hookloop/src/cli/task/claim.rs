@@ -8,17 +8,17 @@ use crate::error::{CliError, CliResult};
 use crate::ids;
 use crate::json_output::ClaimedJson;
 
-/// Take a ready task: the most urgent one, then the oldest
+/// Claim a ready task: the most urgent one, then the oldest
 ///
-/// Of all who ask, one gets it. What it prints as epoch is the claim's number: `task complete`,
-/// `block`, `release` and `heartbeat` take it as --epoch, and are refused once someone else has the
-/// task. A heartbeat now and then, well within the lease, shows that the work goes on.
+/// Of several claimants, one gets the task. The command prints the epoch of the claim: pass it as --epoch to
+/// `task complete`, `block`, `release` and `heartbeat`. They are refused once another claimant has the task. Send a
+/// heartbeat well within the lease.
 #[derive(clap::Args)]
 pub(crate) struct TaskClaimArgs {
-    /// This task, or the start of its id; without it, the first that is ready
+    /// Id of the task, or the start of it [default: the first ready task]
     task: Option<String>,
 
-    /// Only a task of this type; may be given more than once
+    /// Type of the task (repeatable)
     #[arg(short, long = "type", value_name = "TYPE", conflicts_with = "task")]
     types: Vec<String>,
 

@@ -1,5 +1,6 @@
-//! `task depend` and `task undepend`.
+//! `task dep add` and `task dep remove`.
 
+use clap::Subcommand;
 use hookloop_core::command::Command;
 
 use super::give;
@@ -7,19 +8,38 @@ use crate::cli::context::CommandContext;
 use crate::error::CliResult;
 use crate::ids;
 
-/// Make a task wait for another
+#[derive(Subcommand)]
+#[command(defer = true)]
+pub(crate) enum DependencyCommand {
+    Add(DependencyAdd),
+    Remove(DependencyRemove),
+}
+
+impl DependencyCommand {
+    pub(crate) fn run(self, context: &mut CommandContext) -> CliResult {
+        match self {
+            DependencyCommand::Add(args) => args.run(context),
+            DependencyCommand::Remove(args) => args.run(context),
+        }
+    }
+}
+
+/// Make a task depend on another task
+///
+/// The task is not ready before the other task is completed. A cycle is refused. Example:
+/// `hookloop task dep add printer --on parser`
 #[derive(clap::Args)]
-pub(crate) struct TaskDepend {
-    /// The task that waits
+pub(crate) struct DependencyAdd {
+    /// Id of the task that waits, or the start of it
     task: String,
 
-    /// The task it waits for
+    /// Id of the task that must be completed first, or the start of it
     #[arg(long, value_name = "TASK")]
     on: String,
 }
 
-impl TaskDepend {
-    pub(crate) fn run(self, context: &mut CommandContext) -> CliResult {
+impl DependencyAdd {
+    fn run(self, context: &mut CommandContext) -> CliResult {
         let project = context.project()?;
         let task = ids::resolve(&project, &self.task)?;
         let on = ids::resolve(&project, &self.on)?;
@@ -29,19 +49,19 @@ impl TaskDepend {
     }
 }
 
-/// Let a task no longer wait for another
+/// Remove the dependency of a task on another task
 #[derive(clap::Args)]
-pub(crate) struct TaskUndepend {
-    /// The task that waits
+pub(crate) struct DependencyRemove {
+    /// Id of the task that waits, or the start of it
     task: String,
 
-    /// The task it waits for
+    /// Id of the task that it depends on, or the start of it
     #[arg(long, value_name = "TASK")]
     on: String,
 }
 
-impl TaskUndepend {
-    pub(crate) fn run(self, context: &mut CommandContext) -> CliResult {
+impl DependencyRemove {
+    fn run(self, context: &mut CommandContext) -> CliResult {
         let project = context.project()?;
         let task = ids::resolve(&project, &self.task)?;
         let on = ids::resolve(&project, &self.on)?;

@@ -3,7 +3,7 @@ use hookloop_engine::bulk::{self, ImportLine};
 use crate::cli::context::CommandContext;
 use crate::error::CliResult;
 
-/// Write all tasks as JSON lines, as `task import` reads them
+/// Print all tasks as JSON lines for `task import`
 #[derive(clap::Args)]
 pub(crate) struct TaskExportArgs {}
 

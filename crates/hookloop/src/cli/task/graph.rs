@@ -11,24 +11,24 @@ use crate::output::{CommandOutput, DIM, state_style};
 use crate::picture::TaskPicture;
 use crate::sanitize::plain;
 
-/// Lines that a task has at least: one to breathe.
+/// Minimum lines of a task: one of them is blank.
 const ROW_HEIGHT: usize = 2;
 
-/// Draw the graph of tasks, dependencies above what depends on them
+/// Draw the graph of tasks, dependencies above dependents
 #[derive(clap::Args)]
 pub(crate) struct TaskGraphArgs {
-    /// Only this task and what it is connected to
+    /// Task whose connected tasks are drawn [default: all]
     task: Option<String>,
 
-    /// How to draw it
+    /// Output format
     #[arg(short, long, value_name = "FORMAT", default_value = "text")]
     format: GraphFormat,
 
-    /// Completed tasks too
+    /// Include completed tasks
     #[arg(short, long)]
     all: bool,
 
-    /// At most so many tasks
+    /// Maximum number of tasks
     #[arg(short = 'n', long, value_name = "N", default_value = "200")]
     limit: usize,
 }
@@ -96,7 +96,7 @@ fn text(picture: &TaskPicture, out: &mut CommandOutput) -> CliResult {
         out.line(row.lines.trim_end())?;
     }
     if picture.cut {
-        out.line(format_args!("{DIM}… there are more; see --limit{DIM:#}"))
+        out.line(format_args!("{DIM}… more tasks exist; see --limit{DIM:#}"))
     } else {
         Ok(())
     }
@@ -148,6 +148,6 @@ fn json(picture: &TaskPicture) -> serde_json::Value {
     serde_json::json!({
         "tasks": picture.tasks.values().map(task).collect::<Vec<_>>(),
         "edges": picture.edges().map(edge).collect::<Vec<_>>(),
-        "cut": picture.cut,
+        "truncated": picture.cut,
     })
 }

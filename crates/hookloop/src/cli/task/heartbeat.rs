@@ -5,12 +5,12 @@ use crate::cli::context::CommandContext;
 use crate::error::{CliError, CliResult};
 use crate::ids;
 
-/// Show that the work on a claimed task goes on
+/// Send a heartbeat for a claimed task
 ///
-/// Refused once the claim is over: someone else may have the task now.
+/// The command is refused once the claim is over: another claimant may have the task.
 #[derive(clap::Args)]
 pub(crate) struct TaskHeartbeatArgs {
-    /// The task, or the start of its id
+    /// Id of the task, or the start of it
     task: String,
 
     #[command(flatten)]
@@ -22,14 +22,14 @@ impl TaskHeartbeatArgs {
         let project = context.project()?;
         let id = ids::resolve(&project, &self.task)?;
         let Some(epoch) = self.epoch.of(&id)? else {
-            let usage = CliError::usage("a heartbeat names the claim that it is for: --epoch N");
+            let usage = CliError::usage("a heartbeat needs the epoch of its claim: --epoch N");
             return Err(usage.hint(format!("hookloop task show {id}")));
         };
         project.heartbeat(&id, epoch)?;
         if context.out.json {
             context.out.json(&json!({"id": id, "epoch": epoch}))
         } else {
-            context.out.line(format_args!("Alive {id}  epoch {epoch}"))
+            context.out.line(format_args!("Heartbeat {id}  epoch {epoch}"))
         }
     }
 }

@@ -9,21 +9,21 @@ use hookloop_core::id::TaskId;
 
 use crate::error::{CliError, CliResult};
 
-/// What a claimant says of itself.
+/// The name of the new claimant, and its lease.
 #[derive(clap::Args)]
 pub(super) struct ClaimantArgs {
-    /// Who takes it; $HOOKLOOP_AGENT, else you on this machine
+    /// Name of the claimant [default: $HOOKLOOP_CLAIMANT, else USER@MACHINE]
     #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     agent: Option<String>,
 
-    /// How long it may go without a heartbeat: `30s`, `5m`, `2h`; 1s to 24h
+    /// Longest time between two heartbeats, such as `30s` or `5m` (1s to 24h)
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = parse_lease)]
     pub(super) lease: Duration,
 }
 
 impl ClaimantArgs {
     pub(super) fn agent(&self) -> String {
-        let named = self.agent.clone().or_else(|| env::var("HOOKLOOP_AGENT").ok());
+        let named = self.agent.clone().or_else(|| env::var("HOOKLOOP_CLAIMANT").ok());
         named.filter(|name| !name.trim().is_empty()).unwrap_or_else(|| {
             format!("{}@{}", crate::environment::user_name(), crate::environment::machine())
         })
@@ -36,7 +36,7 @@ pub(super) struct ClaimRight {
     #[command(flatten)]
     epoch: EpochArg,
 
-    /// Even if an agent has claimed it, which then is refused
+    /// Override the claim of another claimant
     #[arg(long, conflicts_with = "epoch")]
     force: bool,
 }
@@ -56,19 +56,19 @@ impl ClaimRight {
 
 #[derive(clap::Args)]
 pub(super) struct EpochArg {
-    /// The epoch of your claim; $HOOKLOOP_EPOCH, for the task that $HOOKLOOP_TASK names
+    /// Epoch of your claim [default: $HOOKLOOP_EPOCH for the task $HOOKLOOP_TASK_ID]
     #[arg(long, value_name = "N")]
     epoch: Option<u64>,
 }
 
 impl EpochArg {
-    /// The epoch that is named for `id`. The environment names one task; for other tasks its claimant has no special
-    /// right.
+    /// Returns the epoch that the user names for `id`. The environment names the epoch of one task only.
     pub(super) fn of(&self, id: &TaskId) -> CliResult<Option<u64>> {
-        let task = env::var("HOOKLOOP_TASK").is_ok_and(|task| task == id.as_str());
+        let task = env::var("HOOKLOOP_TASK_ID").is_ok_and(|task| task == id.as_str());
         match (self.epoch, env::var("HOOKLOOP_EPOCH")) {
             (None, Ok(text)) if task => {
-                let wrong = |_| CliError::usage(format!("HOOKLOOP_EPOCH is no number: `{text}`"));
+                let wrong =
+                    |_| CliError::usage(format!("HOOKLOOP_EPOCH is not a number: `{text}`"));
                 text.parse().map(Some).map_err(wrong)
             }
             (epoch, _) => Ok(epoch),

@@ -13,13 +13,12 @@ use crate::progress::ProgressBar;
 
 /// Add tasks from a file of JSON lines
 ///
-/// Each line is an object with `goal` and, if you like, `id`, `description`, `deliverables`,
-/// `labels`, `priority`, `type`, `parent`, `depends_on`, `state`. Lines may come in any order. A
-/// broken line, a missing dependency or a cycle is found before anything is added. Tasks that are there already are passed over, so
-/// an import that was interrupted is finished by running it again.
+/// Each line is an object with `goal` and the optional fields `id`, `description`, `deliverables`, `labels`, `priority`,
+/// `type`, `parent`, `depends_on` and `state`, in any order of lines. The command finds an invalid line, a missing
+/// dependency or a cycle before it adds anything. It skips tasks that exist, so you can repeat an interrupted import.
 #[derive(clap::Args)]
 pub(crate) struct TaskImportArgs {
-    /// The file; `-` is standard input
+    /// File; `-` is standard input
     file: PathBuf,
 }
 
@@ -41,7 +40,7 @@ impl TaskImportArgs {
         } else {
             let present = match imported.present {
                 0 => String::new(),
-                n => format!(", {n} were there already"),
+                n => format!(", {n} already exist"),
             };
             out.line(format_args!("Added {} tasks{present}", imported.added))?;
         }

@@ -15,10 +15,11 @@ mod release;
 mod requeue;
 mod show;
 mod silence;
-mod steal;
+mod take_over;
 
 pub(super) use add::SpecArgs;
 use clap::Subcommand;
+pub(super) use dependency::DependencyCommand;
 use hookloop_core::command::Command as Ask;
 use hookloop_core::id::TaskId;
 use hookloop_core::task::{Task, TaskState};
@@ -44,14 +45,15 @@ pub(crate) enum TaskCommand {
     Heartbeat(heartbeat::TaskHeartbeatArgs),
     Release(release::TaskReleaseArgs),
     Requeue(requeue::TaskRequeueArgs),
-    Steal(steal::TaskStealArgs),
+    TakeOver(take_over::TaskTakeOverArgs),
     Complete(change::TaskComplete),
     Block(change::TaskBlock),
     Unblock(change::TaskUnblock),
     Delete(change::TaskDelete),
     Note(note::TaskNoteArgs),
-    Depend(dependency::TaskDepend),
-    Undepend(dependency::TaskUndepend),
+    /// Add and remove dependencies between tasks
+    #[command(subcommand)]
+    Dep(DependencyCommand),
     Import(import::TaskImportArgs),
     Export(export::TaskExportArgs),
     Graph(graph::TaskGraphArgs),
@@ -70,13 +72,12 @@ impl TaskCommand {
             TaskCommand::Heartbeat(args) => args.run(context),
             TaskCommand::Release(args) => args.run(context),
             TaskCommand::Requeue(args) => args.run(context),
-            TaskCommand::Steal(args) => args.run(context),
+            TaskCommand::TakeOver(args) => args.run(context),
             TaskCommand::Complete(args) => args.run(context),
             TaskCommand::Block(args) => args.run(context),
             TaskCommand::Unblock(args) => args.run(context),
             TaskCommand::Delete(args) => args.run(context),
-            TaskCommand::Depend(args) => args.run(context),
-            TaskCommand::Undepend(args) => args.run(context),
+            TaskCommand::Dep(command) => command.run(context),
             TaskCommand::Import(args) => args.run(context),
             TaskCommand::Export(args) => args.run(context),
             TaskCommand::Graph(args) => args.run(context),

@@ -7,15 +7,15 @@ use crate::cli::context::CommandContext;
 use crate::error::CliResult;
 use crate::ids;
 
-/// Leave a note on a task
+/// Add a note to a task
 ///
-/// Agents read it with the task; `task show` has the last ones, the log has all.
+/// Agents get the notes with the task. `task show` prints the last notes, and the log contains all of them.
 #[derive(clap::Args)]
 pub(crate) struct TaskNoteArgs {
-    /// The task, or the start of its id
+    /// Id of the task, or the start of it
     task: String,
 
-    /// What is to be said
+    /// Text of the note
     text: String,
 }
 

@@ -7,16 +7,16 @@ use crate::cli::context::CommandContext;
 use crate::error::CliResult;
 use crate::ids;
 
-/// Give a claimed task back: it is ready for another
+/// Release a claimed task, so that it is ready again
 #[derive(clap::Args)]
 pub(crate) struct TaskReleaseArgs {
-    /// The task, or the start of its id
+    /// Id of the task, or the start of it
     task: String,
 
     #[command(flatten)]
     epoch: EpochArg,
 
-    /// Why
+    /// Reason
     #[arg(short, long, value_name = "TEXT")]
     reason: Option<String>,
 }

@@ -6,15 +6,15 @@ use crate::cli::context::CommandContext;
 use crate::error::CliResult;
 use crate::ids;
 
-/// Make a task ready again whose holder is gone
+/// Make a task ready again whose claimant misses its heartbeat
 ///
-/// Watches the holder for the whole of its lease. A heartbeat in that time, and it is refused.
+/// Watches the claim for the whole of its lease. If a heartbeat arrives in that time, the command is refused.
 #[derive(clap::Args)]
 pub(crate) struct TaskRequeueArgs {
-    /// The task, or the start of its id
+    /// Id of the task, or the start of it
     task: String,
 
-    /// At once, whoever holds it
+    /// Override the claim at once, without waiting for the lease
     #[arg(long)]
     force: bool,
 }

@@ -17,10 +17,10 @@ use crate::sanitize::{plain, plain_lines};
 /// Neighbours that are shown.
 const SHOWN: usize = 50;
 
-/// Show a task, what it waits for, and what waits for it
+/// Show a task, its dependencies and its dependents
 #[derive(clap::Args)]
 pub(crate) struct TaskShowArgs {
-    /// The task, or the start of its id
+    /// Id of the task, or the start of it
     task: String,
 }
 
@@ -49,7 +49,7 @@ impl TaskShowArgs {
                 delivery: view.delivery(&id)?,
             }))
         })?;
-        let detail = detail.ok_or_else(|| CliError::refused(format!("task `{id}` is gone")))?;
+        let detail = detail.ok_or_else(|| CliError::refused(format!("there is no task `{id}`")))?;
         if context.out.json {
             context.out.json(&detail.json())
         } else {
@@ -99,7 +99,7 @@ impl ShownTask {
         }
         if let Some(Claim { agent, epoch, lease_ms }) = &self.task.claim {
             let lease = said(Duration::from_millis(*lease_ms));
-            field(out, "held by", &format!("{agent}, epoch {epoch}, lease {lease}"))?;
+            field(out, "claimed by", &format!("{agent}, epoch {epoch}, lease {lease}"))?;
         }
         if let Some(obstacle) = &self.task.obstacle {
             field(out, "blocked", &obstacle.reason)?;
@@ -120,7 +120,7 @@ impl ShownTask {
             let place = awaited.queue.as_ref().map(ToString::to_string);
             field(out, "queue", place.as_deref().unwrap_or(""))?;
         }
-        field(out, "went back", self.delivery.reason.as_deref().unwrap_or(""))?;
+        field(out, "returned", self.delivery.reason.as_deref().unwrap_or(""))?;
         for note in &self.notes {
             field(out, "note", &format!("{} ({}, {})", note.what.text, note.by, note.at))?;
         }
@@ -132,14 +132,14 @@ impl ShownTask {
         let groups = [
             ("depends on", &self.depends_on),
             ("needed by", &self.dependents),
-            ("led to", &self.spawned),
+            ("spawned", &self.spawned),
         ];
         for (name, tasks) in groups {
             for task in tasks.iter().take(SHOWN) {
                 let style = state_style(task.state);
                 let state = task.state;
                 let alarm = match (name, state) {
-                    ("depends on", TaskState::Blocked) => "  ← blocked, so this waits too",
+                    ("depends on", TaskState::Blocked) => "  ← blocked, so this task waits",
                     _ => "",
                 };
                 let goal = plain(&task.spec.goal);

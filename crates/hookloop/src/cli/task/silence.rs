@@ -1,4 +1,4 @@
-//! Watching a holder for as long as its lease is.
+//! Watches a claim for the whole of its lease.
 
 use std::time::Duration;
 
@@ -16,8 +16,8 @@ use crate::sanitize::plain;
 const LOOKS: u32 = 20;
 const BETWEEN_LOOKS_MAX: Duration = Duration::from_millis(500);
 
-/// Waits until the holder of `id` was silent for its whole lease; answers which claim that is.
-/// Refused as soon as it shows a sign of life.
+/// Waits until the claimant of `id` has sent no heartbeat for its whole lease, and returns the claim.
+/// Fails as soon as a heartbeat arrives.
 pub(super) fn wait_for(project: &Project, id: &TaskId) -> CliResult<Claim> {
     project.store().keep_up();
     let mut watch = SilenceDetector::default();
@@ -33,7 +33,7 @@ pub(super) fn wait_for(project: &Project, id: &TaskId) -> CliResult<Claim> {
             Liveness::Silent(silence) => progress.say(|| {
                 let agent = plain(&claim.agent);
                 let lease = said(lease);
-                format!("`{agent}` has been silent for {} of {lease}", said(silence))
+                format!("`{agent}`: no heartbeat for {} of {lease}", said(silence))
             }),
             Liveness::First => {}
         }
@@ -44,6 +44,6 @@ pub(super) fn wait_for(project: &Project, id: &TaskId) -> CliResult<Claim> {
 fn alive(id: &TaskId, claim: &Claim) -> CliError {
     let agent = &claim.agent;
     let epoch = claim.epoch;
-    CliError::refused(format!("`{agent}` is alive and holds task `{id}`, epoch {epoch}"))
+    CliError::refused(format!("`{agent}` sends heartbeats for task `{id}`, epoch {epoch}"))
         .hint(format!("hookloop task requeue {id} --force"))
 }

@@ -15,7 +15,7 @@ use crate::sanitize::plain;
 #[derive(Serialize)]
 #[serde(tag = "worker", rename_all = "snake_case")]
 pub(super) enum ToldJson<'a> {
-    Took {
+    Claimed {
         project: &'a str,
         task: &'a str,
         session: &'a str,
@@ -28,7 +28,7 @@ pub(super) enum ToldJson<'a> {
         outcome: &'a str,
         reason: Option<String>,
     },
-    Arrived {
+    MergeResult {
         project: &'a str,
         #[serde(flatten)]
         arrival: ArrivalJson<'a>,
@@ -45,11 +45,11 @@ pub(super) enum ToldJson<'a> {
     State {
         state: &'static str,
     },
-    Unfit {
+    Ineligible {
         project: &'a str,
         reason: Option<&'a str>,
     },
-    Trouble {
+    Error {
         project: Option<&'a str>,
         reason: &'a str,
     },
@@ -65,14 +65,14 @@ fn end_words(end: &TaskRunEnd) -> (&str, Option<String>) {
             };
             (outcome.name(), reason)
         }
-        TaskRunEnd::Taken => ("taken", None),
-        TaskRunEnd::Trouble(why) => ("trouble", Some(why.clone())),
+        TaskRunEnd::TakenOver => ("taken_over", None),
+        TaskRunEnd::Error(why) => ("error", Some(why.clone())),
     }
 }
 
 pub(super) fn json_of<'a>(told: &'a WorkerUpdate<'a>) -> ToldJson<'a> {
     match told {
-        WorkerUpdate::Took { project, task, session, is_resumed } => ToldJson::Took {
+        WorkerUpdate::Claimed { project, task, session, is_resumed } => ToldJson::Claimed {
             project,
             task: task.as_str(),
             session: session.as_str(),
@@ -84,35 +84,33 @@ pub(super) fn json_of<'a>(told: &'a WorkerUpdate<'a>) -> ToldJson<'a> {
             let session = session.as_str();
             ToldJson::Ended { project, task, session, outcome, reason }
         }
-        WorkerUpdate::Arrived { project, arrival } => {
-            ToldJson::Arrived { project, arrival: ArrivalJson::from(*arrival) }
+        WorkerUpdate::MergeResult { project, arrival } => {
+            ToldJson::MergeResult { project, arrival: ArrivalJson::from(*arrival) }
         }
         WorkerUpdate::Expired { project, task, agent } => {
             ToldJson::Expired { project, task: task.as_str(), agent }
         }
         WorkerUpdate::State(state) => ToldJson::State { state: state.name() },
-        WorkerUpdate::Unfit { project, why } => ToldJson::Unfit { project, reason: *why },
-        WorkerUpdate::Trouble { project, why } => {
-            ToldJson::Trouble { project: *project, reason: why }
-        }
+        WorkerUpdate::Ineligible { project, why } => ToldJson::Ineligible { project, reason: *why },
+        WorkerUpdate::Error { project, why } => ToldJson::Error { project: *project, reason: why },
     }
 }
 
-/// The same as a line of a log.
+/// Returns the update as a log line.
 pub(super) fn log_line(told: &WorkerUpdate<'_>, is_traced: bool) -> LogLine {
     let level = match told {
-        WorkerUpdate::Took { .. }
-        | WorkerUpdate::Arrived { .. }
+        WorkerUpdate::Claimed { .. }
+        | WorkerUpdate::MergeResult { .. }
         | WorkerUpdate::State(_)
-        | WorkerUpdate::Unfit { why: None, .. } => LogLevel::Info,
+        | WorkerUpdate::Ineligible { why: None, .. } => LogLevel::Info,
         WorkerUpdate::Ended {
             end: TaskRunEnd::Outcome(SessionOutcome::Complete { .. } | SessionOutcome::Cancelled),
             ..
         } => LogLevel::Info,
         WorkerUpdate::Ended { .. }
         | WorkerUpdate::Expired { .. }
-        | WorkerUpdate::Unfit { .. }
-        | WorkerUpdate::Trouble { .. } => LogLevel::Warn,
+        | WorkerUpdate::Ineligible { .. }
+        | WorkerUpdate::Error { .. } => LogLevel::Warn,
     };
     let mut line = LogLine::new(level, "worker", words_of(told));
     // The fields are those of `--json`.
@@ -123,7 +121,9 @@ pub(super) fn log_line(told: &WorkerUpdate<'_>, is_traced: bool) -> LogLine {
         }
     }
     match told {
-        WorkerUpdate::Took { session, .. } | WorkerUpdate::Ended { session, .. } if is_traced => {
+        WorkerUpdate::Claimed { session, .. } | WorkerUpdate::Ended { session, .. }
+            if is_traced =>
+        {
             line.with("trace_id", SpanNames::new((*session).clone(), None).trace().to_string())
         }
         _ => line,
@@ -133,15 +133,15 @@ pub(super) fn log_line(told: &WorkerUpdate<'_>, is_traced: bool) -> LogLine {
 pub(super) fn line_of(told: &WorkerUpdate<'_>) -> String {
     let line = plain(&words_of(told)).to_string();
     match told {
-        WorkerUpdate::Trouble { .. } => format!("{DIM}{line}{DIM:#}"),
+        WorkerUpdate::Error { .. } => format!("{DIM}{line}{DIM:#}"),
         _ => line,
     }
 }
 
 fn words_of(told: &WorkerUpdate<'_>) -> String {
     match told {
-        WorkerUpdate::Took { project, task, session, is_resumed } => {
-            let verb = if *is_resumed { "goes on with" } else { "took" };
+        WorkerUpdate::Claimed { project, task, session, is_resumed } => {
+            let verb = if *is_resumed { "resumes" } else { "claimed" };
             format!("{project}: {verb} {task} (session {session})")
         }
         WorkerUpdate::Ended { project, task, session, end } => {
@@ -149,17 +149,17 @@ fn words_of(told: &WorkerUpdate<'_>) -> String {
             let reason = reason.map_or(String::new(), |reason| format!(": {reason}"));
             format!("{project}: {task} {outcome}{reason} (session {session})")
         }
-        WorkerUpdate::Arrived { project, arrival } => format!("{project}: {arrival}"),
+        WorkerUpdate::MergeResult { project, arrival } => format!("{project}: {arrival}"),
         WorkerUpdate::Expired { project, task, agent } => {
-            format!("{project}: {task} is ready again: {agent} was silent for its lease")
+            format!("{project}: {task} is ready again: the lease of {agent} expired")
         }
         WorkerUpdate::State(WorkerState::Working) => "working".to_owned(),
-        WorkerUpdate::State(state) => format!("{}: nothing new is begun", state.name()),
-        WorkerUpdate::Unfit { project, why: Some(why) } => {
-            format!("{project}: takes nothing: {why}")
+        WorkerUpdate::State(state) => format!("{}: starts nothing new", state.name()),
+        WorkerUpdate::Ineligible { project, why: Some(why) } => {
+            format!("{project}: ineligible: {why}")
         }
-        WorkerUpdate::Unfit { project, why: None } => format!("{project}: takes tasks again"),
-        WorkerUpdate::Trouble { project: Some(project), why } => format!("{project}: {why}"),
-        WorkerUpdate::Trouble { project: None, why } => why.clone(),
+        WorkerUpdate::Ineligible { project, why: None } => format!("{project}: eligible again"),
+        WorkerUpdate::Error { project: Some(project), why } => format!("{project}: {why}"),
+        WorkerUpdate::Error { project: None, why } => why.clone(),
     }
 }

@@ -12,15 +12,16 @@ const TRIGGER: &str = "manual";
 
 pub(super) const CREATE: AgentTool = AgentTool {
     name: "checkpoint_create",
-    about: "Keep where you are on a task, to resume after a restart.",
+    about: "Store your progress on a task. Call it before a long step, so that you can continue after a restart.",
     fields: &[
         TASK,
-        optional("trigger", ArgumentKind::Text),
-        optional("executionPhase", ArgumentKind::Text),
-        optional("executionStep", ArgumentKind::Count),
-        optional("agentContext", ArgumentKind::Object),
-        optional("draftContent", ArgumentKind::Text),
-        optional("draftType", ArgumentKind::Text),
+        optional("trigger", ArgumentKind::Text).about("reason for the checkpoint"),
+        optional("executionPhase", ArgumentKind::Text)
+            .about("phase of your work, such as implementation"),
+        optional("executionStep", ArgumentKind::Count).about("number of the step in the phase"),
+        optional("agentContext", ArgumentKind::Object).about("your own data"),
+        optional("draftContent", ArgumentKind::Text).about("text of unfinished work"),
+        optional("draftType", ArgumentKind::Text).about("kind of the draft, such as code"),
     ],
     never: None,
     writes: true,
@@ -29,8 +30,12 @@ pub(super) const CREATE: AgentTool = AgentTool {
 
 pub(super) const RESUME: AgentTool = AgentTool {
     name: "checkpoint_resume",
-    about: "Get a task's last checkpoint, or the one named.",
-    fields: &[TASK, optional("checkpointId", ArgumentKind::Text)],
+    about: "Get a checkpoint of a task. Call it when you continue a task.",
+    fields: &[
+        TASK,
+        optional("checkpointId", ArgumentKind::Text)
+            .about("id of the checkpoint [default: the last one]"),
+    ],
     never: None,
     writes: false,
     run: resume,
@@ -107,7 +112,7 @@ fn instructions(title: &str, checkpoint: &Checkpoint) -> String {
     let step = checkpoint.step.map(|step| format!(", step {step}"));
     let draft = checkpoint.draft_content.as_ref().map(|_| " from the draft in draftPreview");
     format!(
-        "Go on with \"{title}\"{}{}{}. Files may have changed since: look at them first.",
+        "Continue with \"{title}\"{}{}{}. Files may have changed since: look at them first.",
         phase.unwrap_or_default(),
         step.unwrap_or_default(),
         draft.unwrap_or_default()

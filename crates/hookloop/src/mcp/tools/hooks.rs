@@ -7,15 +7,17 @@ use hookloop_engine::external::agent_tools::{
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::{AgentTool, ArgumentKind, Arguments, TASK, ToolAnswer, needed, optional, read};
+use super::{AgentTool, ArgumentKind, Arguments, ITERATION, TASK, ToolAnswer, optional, read};
 
 pub(super) const REGISTER: AgentTool = AgentTool {
     name: "hook_register",
-    about: "Register a stop hook for a task. It decides after each iteration: complete, continue or escalate.",
+    about: "Register a stop hook for a task whose loop you run yourself. Call it before iteration_start. After each iteration the hook decides: complete, continue or escalate.",
     fields: &[
         TASK,
-        optional("hookType", ArgumentKind::OneOf(&["default", "validation", "promise"])),
-        optional("metadata", ArgumentKind::Object),
+        optional("hookType", ArgumentKind::OneOf(&["default", "validation", "promise"])).about(
+            "default: your promise decides, without one the validation rules; validation: the rules; promise: your promise",
+        ),
+        optional("metadata", ArgumentKind::Object).about("your own data, stored with the hook"),
     ],
     never: None,
     writes: true,
@@ -24,13 +26,14 @@ pub(super) const REGISTER: AgentTool = AgentTool {
 
 pub(super) const EVALUATE: AgentTool = AgentTool {
     name: "hook_evaluate",
-    about: "Ask the stop hooks of an iteration's task. iteration_validate does this too.",
+    about: "Get the decision of a task's stop hooks on an iteration. The answer of iteration_validate includes it.",
     fields: &[
-        needed("iterationId", ArgumentKind::Text),
-        optional("agentOutput", ArgumentKind::Text),
-        optional("filesModified", ArgumentKind::Texts),
-        optional("draftContent", ArgumentKind::Text),
-        optional("draftType", ArgumentKind::Text),
+        ITERATION,
+        optional("agentOutput", ArgumentKind::Text)
+            .about("your message, with a promise if there is one"),
+        optional("filesModified", ArgumentKind::Texts).about("paths that you changed"),
+        optional("draftContent", ArgumentKind::Text).about("text of unfinished work"),
+        optional("draftType", ArgumentKind::Text).about("kind of the draft, such as code"),
     ],
     never: None,
     writes: true,
@@ -48,7 +51,7 @@ pub(super) const LIST: AgentTool = AgentTool {
 
 pub(super) const CLEAR: AgentTool = AgentTool {
     name: "hook_clear",
-    about: "Remove the stop hooks of a task. The project's gates stay.",
+    about: "Remove the stop hooks of a task. Call it when its loop is over. The project's gates stay.",
     fields: &[TASK],
     never: None,
     writes: true,

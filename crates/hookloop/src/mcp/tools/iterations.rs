@@ -11,21 +11,21 @@ use serde_json::{Value, json};
 
 use super::hooks::action_name;
 use super::{
-    AgentTool, ArgumentKind, Arguments, RefusedField, TASK, ToolAnswer, needed, optional, present,
-    read,
+    AgentTool, ArgumentKind, Arguments, ITERATION, PROMISES, RefusedField, TASK, ToolAnswer,
+    needed, optional, present, read,
 };
 use crate::mcp::refusal::ToolRefusal;
 
 pub(super) const START: AgentTool = AgentTool {
     name: "iteration_start",
-    about: "Begin an iteration loop on a task, within the project's limits.",
+    about: "Claim a task and start an iteration loop on it, within the project's limits. In a session that hookloop runs, join the running iteration instead.",
     fields: &[
         TASK,
-        optional("maxIterations", ArgumentKind::Positive),
-        optional("completionPromises", ArgumentKind::Texts)
-            .about("which of COMPLETE, BLOCKED, ESCALATE end the loop; all by default"),
+        optional("maxIterations", ArgumentKind::Positive).about("at most the project's limit"),
+        optional("completionPromises", ArgumentKind::Words(PROMISES))
+            .about("promises that end the loop [default: all]"),
         optional("circuitBreakerThreshold", ArgumentKind::Positive)
-            .about("iterations without progress"),
+            .about("iterations without progress after which the loop stops"),
     ],
     // Rules are shell text, and only people may set shell commands.
     never: Some(RefusedField {
@@ -39,10 +39,11 @@ pub(super) const START: AgentTool = AgentTool {
 
 pub(super) const VALIDATE: AgentTool = AgentTool {
     name: "iteration_validate",
-    about: "Run the project's checks on an iteration and get the completionSignal: CONTINUE, COMPLETE, BLOCKED or ESCALATE.",
+    about: "Run the project's checks on the files as they are. Call it after the work of each iteration. The completionSignal of the answer says how to continue: CONTINUE, COMPLETE, BLOCKED or ESCALATE.",
     fields: &[
-        needed("iterationId", ArgumentKind::Text),
-        optional("agentOutput", ArgumentKind::Text),
+        ITERATION,
+        optional("agentOutput", ArgumentKind::Text)
+            .about("your message, with a promise if there is one"),
     ],
     never: None,
     writes: true,
@@ -51,12 +52,12 @@ pub(super) const VALIDATE: AgentTool = AgentTool {
 
 pub(super) const NEXT: AgentTool = AgentTool {
     name: "iteration_next",
-    about: "Go on to the next iteration after CONTINUE.",
+    about: "Start the next iteration. Call it if iteration_validate answered CONTINUE.",
     fields: &[
-        needed("iterationId", ArgumentKind::Text),
+        ITERATION,
         // Arguments of the original tool; hookloop knows the validation results itself.
-        optional("validationResult", ArgumentKind::Anything),
-        optional("agentContext", ArgumentKind::Anything),
+        optional("validationResult", ArgumentKind::Anything).about("ignored"),
+        optional("agentContext", ArgumentKind::Anything).about("ignored"),
     ],
     never: None,
     writes: true,
@@ -65,10 +66,12 @@ pub(super) const NEXT: AgentTool = AgentTool {
 
 pub(super) const COMPLETE: AgentTool = AgentTool {
     name: "iteration_complete",
-    about: "End the loop with a promise. COMPLETE is a claim until the project's gates pass.",
+    about: "End the loop with a promise. Call it if iteration_validate did not answer CONTINUE. COMPLETE completes the task only if the project's gates pass.",
     fields: &[
-        needed("iterationId", ArgumentKind::Text),
-        needed("completionPromise", ArgumentKind::Text).about("COMPLETE, BLOCKED or ESCALATE"),
+        ITERATION,
+        needed("completionPromise", ArgumentKind::Word(PROMISES)).about(
+            "COMPLETE: done and checked; BLOCKED: something outside your control must happen; ESCALATE: a person must decide",
+        ),
     ],
     never: None,
     writes: true,

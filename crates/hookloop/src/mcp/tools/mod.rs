@@ -67,6 +67,10 @@ enum ArgumentKind {
     Object,
     Anything,
     OneOf(&'static [&'static str]),
+    /// A text. The schema has these words; the tool also accepts the words of the tools that agents know.
+    Word(&'static [&'static str]),
+    /// A list of such texts.
+    Words(&'static [&'static str]),
 }
 
 struct RefusedField {
@@ -84,7 +88,12 @@ const fn optional(name: &'static str, kind: ArgumentKind) -> ToolField {
 }
 
 /// The task that a tool is about. Some tools of others call it `id`, some `taskId`: each takes both.
-const TASK: ToolField = needed("taskId", ArgumentKind::Text).alias("id");
+const TASK: ToolField = needed("taskId", ArgumentKind::Text).alias("id").about("id of the task");
+/// The iteration that a tool is about.
+const ITERATION: ToolField =
+    needed("iterationId", ArgumentKind::Text).about("id from iteration_start or iteration_next");
+/// The signals by which an agent ends its work.
+const PROMISES: &[&str] = &["COMPLETE", "BLOCKED", "ESCALATE"];
 
 impl ToolField {
     const fn alias(self, alias: &'static str) -> ToolField {
@@ -103,7 +112,12 @@ impl ToolField {
             ArgumentKind::Texts => json!({ "type": "array", "items": { "type": "string" } }),
             ArgumentKind::Object => json!({ "type": "object" }),
             ArgumentKind::Anything => json!({}),
-            ArgumentKind::OneOf(words) => json!({ "type": "string", "enum": words }),
+            ArgumentKind::OneOf(words) | ArgumentKind::Word(words) => {
+                json!({ "type": "string", "enum": words })
+            }
+            ArgumentKind::Words(words) => {
+                json!({ "type": "array", "items": { "type": "string", "enum": words } })
+            }
         };
         if !self.about.is_empty() {
             schema["description"] = json!(self.about);
@@ -115,7 +129,7 @@ impl ToolField {
     fn mismatch(&self, value: &Value) -> Option<String> {
         let is_texts = |list: &Vec<Value>| list.iter().all(Value::is_string);
         let (fits, kind) = match self.kind {
-            ArgumentKind::Text => (value.is_string(), "a text".to_owned()),
+            ArgumentKind::Text | ArgumentKind::Word(_) => (value.is_string(), "a text".to_owned()),
             ArgumentKind::Count => {
                 let fits = value.as_u64().is_some_and(|n| u32::try_from(n).is_ok());
                 (fits, "a whole number, 0 or more".to_owned())
@@ -124,7 +138,7 @@ impl ToolField {
                 let fits = value.as_u64().is_some_and(|n| n > 0 && u32::try_from(n).is_ok());
                 (fits, "a whole number, 1 or more".to_owned())
             }
-            ArgumentKind::Texts => {
+            ArgumentKind::Texts | ArgumentKind::Words(_) => {
                 (value.as_array().is_some_and(is_texts), "a list of texts".to_owned())
             }
             ArgumentKind::Object => (value.is_object(), "an object".to_owned()),

@@ -18,7 +18,7 @@ const LISTED_MAX: u32 = 100;
 
 pub(super) const GET: AgentTool = AgentTool {
     name: "task_get",
-    about: "Get a task with its dependencies and notes.",
+    about: "Get a task with its dependencies and notes. Call it before you start on a task.",
     fields: &[TASK],
     never: None,
     writes: false,
@@ -29,10 +29,20 @@ pub(super) const LIST: AgentTool = AgentTool {
     name: "task_list",
     about: "List tasks, newest first.",
     fields: &[
-        optional("status", ArgumentKind::Text)
-            .about("created, ready, active, submitted, completed, blocked"),
-        optional("label", ArgumentKind::Text),
-        optional("limit", ArgumentKind::Count).about("20, at most 100"),
+        optional(
+            "status",
+            ArgumentKind::Word(&[
+                "created",
+                "ready",
+                "active",
+                "submitted",
+                "completed",
+                "blocked",
+            ]),
+        )
+        .about("only tasks in this state"),
+        optional("label", ArgumentKind::Text).about("only tasks with this label"),
+        optional("limit", ArgumentKind::Count).about("number of tasks [default: 20, maximum: 100]"),
     ],
     never: None,
     writes: false,
@@ -41,14 +51,16 @@ pub(super) const LIST: AgentTool = AgentTool {
 
 pub(super) const ADD: AgentTool = AgentTool {
     name: "task_add",
-    about: "Add a task.",
+    about: "Add a task. Call it for work that you find and that is not part of your task.",
     fields: &[
-        needed("title", ArgumentKind::Text),
-        optional("description", ArgumentKind::Text),
-        optional("labels", ArgumentKind::Texts),
-        optional("priority", ArgumentKind::Count).about("0 (first) to 9"),
-        optional("type", ArgumentKind::Text),
-        optional("dependsOn", ArgumentKind::Texts).about("task ids"),
+        needed("title", ArgumentKind::Text).about("goal of the task, in one line"),
+        optional("description", ArgumentKind::Text).about("details for the agent that does it"),
+        optional("labels", ArgumentKind::Texts).about("labels for filters"),
+        optional("priority", ArgumentKind::Count).about("0 (most urgent) to 9 [default: 2]"),
+        optional("type", ArgumentKind::Text)
+            .about("type that selects agents and hooks, such as fix"),
+        optional("dependsOn", ArgumentKind::Texts)
+            .about("ids of tasks that must be completed first"),
     ],
     never: None,
     writes: true,
@@ -57,13 +69,13 @@ pub(super) const ADD: AgentTool = AgentTool {
 
 pub(super) const UPDATE: AgentTool = AgentTool {
     name: "task_update",
-    about: "Report on a task: a new status, a note. It completes only when its gates pass.",
+    about: "Report on a task: a state, a note or both. `completed` is a claim: the task is complete when the project's gates pass.",
     fields: &[
         TASK,
-        optional("status", ArgumentKind::Text)
-            .about("completed, blocked; iteration_start takes a task"),
-        optional("notes", ArgumentKind::Text),
-        optional("blockedReason", ArgumentKind::Text),
+        optional("status", ArgumentKind::Word(&["completed", "blocked"])).about("new state"),
+        optional("notes", ArgumentKind::Text).about("text that later readers of the task see"),
+        optional("blockedReason", ArgumentKind::Text)
+            .about("with `blocked`: what must happen first"),
     ],
     never: None,
     writes: true,

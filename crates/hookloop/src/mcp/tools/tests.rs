@@ -31,7 +31,8 @@ fn sample(field: &ToolField) -> Value {
         (_, ArgumentKind::Count | ArgumentKind::Positive) => json!(3),
         (_, ArgumentKind::Texts) => json!(["x", "y"]),
         (_, ArgumentKind::Object | ArgumentKind::Anything) => json!({ "a": [1] }),
-        (_, ArgumentKind::OneOf(words)) => json!(words[0]),
+        (_, ArgumentKind::OneOf(words) | ArgumentKind::Word(words)) => json!(words[0]),
+        (_, ArgumentKind::Words(words)) => json!(words),
     }
 }
 

@@ -49,18 +49,18 @@ fn of_outcome(session: &Session) -> Vec<String> {
     let limits = &session.plan.limits;
     let reason = match &session.outcome {
         Some(SessionOutcome::NeedsHuman { reason }) => reason.clone(),
-        Some(SessionOutcome::Limit { limit: SessionLimit::Purse }) => return of_shortage(session),
+        Some(SessionOutcome::Limit { limit: SessionLimit::Budget }) => return of_shortage(session),
         Some(SessionOutcome::Limit { limit: SessionLimit::Cost }) if is_unpriced_limit(session) => {
             format!(
                 "its limit of cost was reached: the cost of {} is unknown, and {} are allowed \
              (`--max-unpriced-turns`)",
                 counted(session.unpriced_turns, "turn", "turns"),
-                limits.unpriced_turns
+                limits.max_unpriced_turns
             )
         }
         Some(SessionOutcome::Limit { limit }) => session.limit_reached(*limit),
         Some(SessionOutcome::Complete { unproven: true }) => {
-            "gates said no, and the work was accepted as it is".to_owned()
+            "gates failed, and the work was accepted without passing them".to_owned()
         }
         Some(SessionOutcome::Complete { .. }) if session.had_nothing_to_do() => {
             "there was nothing to do".to_owned()
@@ -74,7 +74,7 @@ fn of_outcome(session: &Session) -> Vec<String> {
         }
         Some(SessionOutcome::Cancelled) => "a person stopped it".to_owned(),
         Some(SessionOutcome::Interrupted) => {
-            "its program died, and another session was begun".to_owned()
+            "its program died, and another session was started".to_owned()
         }
         None => of_phase(session),
     };
@@ -82,11 +82,10 @@ fn of_outcome(session: &Session) -> Vec<String> {
 }
 
 fn of_shortage(session: &Session) -> Vec<String> {
-    let mut reasons = vec!["the purse of all sessions does not have another turn".to_owned()];
+    let mut reasons = vec!["the budget of all sessions does not allow another turn".to_owned()];
     reasons.extend(session.shortage.map(|shortage| shortage.to_string()));
     reasons.push(
-        "more is in it tomorrow (UTC) if it is for a day, or with a larger `limits: {purse: …}`"
-            .to_owned(),
+        "a daily budget starts again at 00:00 UTC; `limits.budget` sets the amount".to_owned(),
     );
     reasons
 }
@@ -109,11 +108,11 @@ fn counts(session: &Session) -> String {
     format!(
         "{} of {}, {} of {}, {} of {} without progress, {} in a row",
         session.iteration,
-        counted(limits.iterations, "iteration", "iterations"),
-        session.retries.min(limits.hook_retries),
-        counted(limits.hook_retries, "retry", "retries"),
+        counted(limits.max_iterations, "iteration", "iterations"),
+        session.retries.min(limits.gate_retries),
+        counted(limits.gate_retries, "retry", "retries"),
         session.progress.stalled,
-        counted(limits.no_progress, "iteration", "iterations"),
+        counted(limits.max_no_progress, "iteration", "iterations"),
         counted(session.errors, "error", "errors"),
     )
 }
@@ -122,7 +121,7 @@ fn next_command(row: &SessionRow, session: &Session, is_running: bool) -> String
     if !session.is_over() && !is_running {
         return format!("hookloop resume {}", row.id);
     }
-    if session.outcome == (Some(SessionOutcome::Limit { limit: SessionLimit::Purse })) {
+    if session.outcome == (Some(SessionOutcome::Limit { limit: SessionLimit::Budget })) {
         return "hookloop usage".to_owned();
     }
     match resume_options(session, is_running) {
@@ -150,9 +149,9 @@ pub(super) fn resume_options(session: &Session, is_running: bool) -> Option<Stri
 /// Returns the step of a session by its events.
 pub(super) fn of_phase(session: &Session) -> String {
     match &session.phase {
-        SessionPhase::Turn(_) => format!("iteration {}: the agent has the turn", session.iteration),
-        SessionPhase::Gating => "its gates are asked".to_owned(),
-        SessionPhase::Paused => "somebody asked for a pause".to_owned(),
+        SessionPhase::Turn(_) => format!("iteration {}: the agent works", session.iteration),
+        SessionPhase::Gating => "its gates run".to_owned(),
+        SessionPhase::Paused => "a person requested a pause".to_owned(),
         SessionPhase::AtRetryLimit => {
             "the retry limit is reached: it waits for a person".to_owned()
         }
@@ -195,11 +194,13 @@ pub(crate) fn trust_changes(project: &Project) -> CliResult<Vec<String>> {
         match &stored.event.body {
             EventBody::HooksTrusted(trust) if !trust.changes.is_empty() => {
                 let changes = trust.changes.join("; ");
-                trusted = Some(format!("{actor} agreed to other gates on {at}: {changes}"));
+                trusted = Some(format!("{actor} trusted changed gates on {at}: {changes}"));
             }
-            EventBody::HookSwitched(switch) => {
-                let state = if switch.enabled { "on" } else { "off" };
-                switched = Some(format!("{actor} switched `{}` {state} on {at}", switch.name));
+            EventBody::HookEnabled(hook) => {
+                switched = Some(format!("{actor} enabled `{}` on {at}", hook.name));
+            }
+            EventBody::HookDisabled(hook) => {
+                switched = Some(format!("{actor} disabled `{}` on {at}", hook.name));
             }
             _ => {}
         }

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use hookloop_core::claim::Claim;
 use hookloop_core::event::EventBody;
 use hookloop_core::id::{EventId, SessionId, Subject, TaskId};
 use hookloop_core::inbox::ProblemSubject;
@@ -32,13 +33,13 @@ pub(crate) fn of_task(project: &Project, id: &TaskId) -> CliResult<StateReasons>
         TaskState::Submitted => of_submitted(project, id)?,
         TaskState::Completed => {
             let result = task.outcome.as_ref().and_then(|outcome| outcome.result.clone());
-            let mut reasons = vec![result.unwrap_or_else(|| "it is done".to_owned())];
+            let mut reasons = vec![result.unwrap_or_else(|| "the task is completed".to_owned())];
             reasons.extend(record(project, id)?);
-            (reasons, format!("hookloop log -t {id}"))
+            (reasons, format!("hookloop log --task {id}"))
         }
         TaskState::Blocked => {
             let obstacle = task.obstacle.as_ref().map(|obstacle| obstacle.reason.clone());
-            let reasons = vec![obstacle.unwrap_or_else(|| "nobody said why".to_owned())];
+            let reasons = vec![obstacle.unwrap_or_else(|| "no reason given".to_owned())];
             let problem =
                 project.read(|view| view.problem_of(&ProblemSubject::Task(id.clone())))?;
             let next = match problem {
@@ -55,7 +56,7 @@ pub(crate) fn of_task(project: &Project, id: &TaskId) -> CliResult<StateReasons>
 fn of_created(project: &Project, task: &Task) -> CliResult<ReasonsAndNext> {
     let id = &task.id;
     if let Some(time) = task.waits_until() {
-        let reason = format!("its time has not come: {}", time.brief());
+        let reason = format!("waits for its start time: {}", time.brief());
         return Ok((vec![reason], format!("hookloop task show {id}")));
     }
     let needs = project.read(|view| view.dependencies(id))?;
@@ -68,21 +69,21 @@ fn of_created(project: &Project, task: &Task) -> CliResult<ReasonsAndNext> {
 fn of_ready(project: &Project, task: &Task) -> CliResult<ReasonsAndNext> {
     let (reason, resume) = match given_back(project, &task.id)? {
         Some((reason, next)) => (reason, next),
-        None => ("nobody has taken it yet".to_owned(), None),
+        None => ("no worker or session has claimed it".to_owned(), None),
     };
     let mut reasons = vec![reason];
     let kind = task.spec.kind.as_deref();
     reasons.extend(kind.and_then(|kind| project.rules().implementers_in_words(kind)));
     let delivery = project.read(|view| view.delivery(&task.id))?;
     if let Some(reason) = delivery.reason {
-        reasons.push(format!("it went back: {}", reason.lines().next().unwrap_or_default()));
+        reasons.push(format!("returned: {}", reason.lines().next().unwrap_or_default()));
     }
     let weakened = gate_agreement::weakened_lines(project);
     if weakened.is_empty() {
         let next = resume.unwrap_or_else(|| "hookloop run --tasks --agent …".to_owned());
         return Ok((reasons, next));
     }
-    let text = "no session starts: the gates are fewer or weaker than you agreed to";
+    let text = "no session starts: the gates are fewer or weaker than the trusted gates";
     reasons.push(text.to_owned());
     reasons.extend(weakened);
     Ok((reasons, "hookloop hooks trust".to_owned()))
@@ -97,23 +98,24 @@ fn of_active(project: &Project, task: &Task) -> CliResult<ReasonsAndNext> {
         let reason = format!("session {} was interrupted: its program died", row.id);
         return Ok((vec![reason], format!("hookloop resume {}", row.id)));
     }
-    let holder = task.claim.as_ref().map_or("somebody", |claim| claim.agent.as_str());
-    let mut reasons = vec![format!("{holder} works on it")];
+    let claimed = |claim: &Claim| format!("claimed by {}", claim.agent);
+    let mut reasons =
+        vec![task.claim.as_ref().map_or_else(|| "started without a claim".to_owned(), claimed)];
     let record = session.and_then(|id| now::of(project, &id));
     reasons.extend(record.iter().flat_map(|record| now::lines(record, project.now())));
-    Ok((reasons, format!("hookloop log -t {id}")))
+    Ok((reasons, format!("hookloop log --task {id}")))
 }
 
 fn of_submitted(project: &Project, id: &TaskId) -> CliResult<ReasonsAndNext> {
     let delivery = project.read(|view| view.delivery(id))?;
-    let mut reasons = vec!["it waits to be merged".to_owned()];
+    let mut reasons = vec!["waits to be merged".to_owned()];
     let is_delivered = delivery.submission.is_some();
     if let Some(submission) = delivery.submission {
         reasons.push(format!("{} at {}", submission.branch, submission.head));
         reasons.extend(submission.url);
     }
     for review in &delivery.reviews {
-        let word = if review.passed { "said yes" } else { "said no" };
+        let word = if review.passed { "approved" } else { "rejected" };
         reasons.push(format!("{} {word}", review.gate));
     }
     if let Some(awaited) = delivery.awaited {
@@ -124,8 +126,11 @@ fn of_submitted(project: &Project, id: &TaskId) -> CliResult<ReasonsAndNext> {
         });
     }
     reasons.extend(delivery.held.map(|held| format!("a human is needed: {held}")));
-    let next =
-        if is_delivered { "hookloop merge".to_owned() } else { format!("hookloop log -t {id}") };
+    let next = if is_delivered {
+        "hookloop merge".to_owned()
+    } else {
+        format!("hookloop log --task {id}")
+    };
     Ok((reasons, next))
 }
 
@@ -156,7 +161,7 @@ fn given_back(project: &Project, id: &TaskId) -> CliResult<Option<(String, Optio
         Some(format!("hookloop resume {session_id}{options}"))
     });
     let by = session.map_or_else(|| actor.clone(), |id| format!("session {id}"));
-    Ok(Some((format!("{by} gave it back: {note}"), next)))
+    Ok(Some((format!("{by} released it: {note}"), next)))
 }
 
 /// Returns the last hooks of a task's events that failed, then their actions that were refused.

@@ -28,7 +28,7 @@ pub(super) fn record(project: &Project, id: &TaskId) -> CliResult<Vec<String>> {
             EventBody::TaskReleased(released) => {
                 let note = released.note.as_deref().map_or("", first_line);
                 let reason = release_reason(released.reason);
-                lines.push(format!("it was given back: {reason} {note}"));
+                lines.push(format!("released: {reason} {note}"));
             }
             EventBody::TaskSubmitted(submitted) => {
                 let Some(submission) = &submitted.submission else { continue };
@@ -36,11 +36,11 @@ pub(super) fn record(project: &Project, id: &TaskId) -> CliResult<Vec<String>> {
                 lines.push(format!("submitted {} at {} {url}", submission.branch, submission.head));
             }
             EventBody::TaskReviewed(review) => {
-                let word = if review.passed { "said yes" } else { "said no" };
-                lines.push(format!("{} {word} to {}", review.gate, review.head));
+                let word = if review.passed { "approved" } else { "rejected" };
+                lines.push(format!("{} {word} {}", review.gate, review.head));
             }
             EventBody::TaskReturned(returned) => {
-                lines.push(format!("it went back: {}", first_line(&returned.reason)));
+                lines.push(format!("returned: {}", first_line(&returned.reason)));
             }
             _ => {}
         }
@@ -54,10 +54,10 @@ fn first_line(text: &str) -> &str {
 
 fn release_reason(reason: ReleaseReason) -> &'static str {
     match reason {
-        ReleaseReason::Released => "its holder let it go",
-        ReleaseReason::Expired => "its holder was silent for its lease",
-        ReleaseReason::Requeued => "somebody put it back",
-        ReleaseReason::NeedsContinuation => "who takes it next goes on with it",
+        ReleaseReason::Released => "by its claimant",
+        ReleaseReason::Expired => "its lease expired",
+        ReleaseReason::Requeued => "requeued by a person",
+        ReleaseReason::NeedsContinuation => "the next claimant continues the work",
     }
 }
 
@@ -66,12 +66,12 @@ fn started_lines(project: &Project, id: &TaskId, claim: &Claim) -> CliResult<Vec
     let session = claim.agent.strip_prefix("session:").and_then(|id| id.parse().ok());
     let work = session.map(|session| work_on(project, &session, (id, claim.epoch)));
     let Some(WorkOnTask { plan, iterations, receipts }) = work.transpose()?.flatten() else {
-        return Ok(vec![format!("{} took it", claim.agent)]);
+        return Ok(vec![format!("{} claimed the task", claim.agent)]);
     };
     let of = plan.worker.as_ref().map_or(String::new(), |name| format!(" of worker {name}"));
     let session = claim.agent.replacen(':', " ", 1);
     let iterations = counted(iterations, "iteration", "iterations");
-    let mut lines = vec![format!("{session}{of} took it: {} in {iterations}", plan.agent)];
+    let mut lines = vec![format!("{session}{of} claimed the task: {} in {iterations}", plan.agent)];
     for receipt in receipts {
         let tree = receipt.tree.as_deref().unwrap_or("no tree");
         lines.push(format!("gate {} {} on {tree}", receipt.gate, receipt.status));
@@ -95,11 +95,11 @@ fn work_on(
 ) -> CliResult<Option<WorkOnTask>> {
     let history = project.log().history(&Subject::Session(session.clone()), SESSION_EVENTS_MAX)?;
     let is_taken = |body: &EventBody| match body {
-        EventBody::TaskTaken(taken) => taken.task == *task && taken.epoch == epoch,
+        EventBody::SessionTaskClaimed(taken) => taken.task == *task && taken.epoch == epoch,
         _ => false,
     };
     let is_left = |body: &EventBody| match body {
-        EventBody::TaskLeft(left) => left.task == *task,
+        EventBody::SessionTaskReleased(left) => left.task == *task,
         _ => false,
     };
     let bodies: Vec<&EventBody> = history.iter().map(|stored| &stored.event.body).collect();
@@ -116,7 +116,7 @@ fn work_on(
         })
         .collect();
     let is_own = |receipt: &Receipt| {
-        own.iter().any(|body| matches!(body, EventBody::ReceiptMade(made) if made == receipt))
+        own.iter().any(|body| matches!(body, EventBody::ReceiptRecorded(made) if made == receipt))
     };
     let iterations = u32::try_from(iterations.len()).unwrap_or(u32::MAX);
     let receipts = state.receipts.into_iter().filter(is_own).collect();

@@ -19,22 +19,22 @@ const TYPED_MAX: u16 = 8;
 type Keys = (&'static str, &'static str);
 
 const EVERYWHERE: &[Keys] = &[
-    ("1-4 tab", "another view"),
-    ("↑↓ jk", "another line"),
+    ("1-4 tab", "switch view"),
+    ("↑↓ jk", "move"),
     ("enter", "open"),
     ("esc", "back"),
-    ("/", "filter a list, search in a text"),
-    ("m", "a message to the agent; at a problem: an answer"),
+    ("/", "filter a list, search a text"),
+    ("m", "send a message to the agent; answer a problem"),
     ("p r x", "pause, resume, stop a session"),
-    ("a d", "approve what is submitted; dismiss a problem"),
-    ("!", "decide what a session does whose gates said no too often"),
-    ("←→ hl", "another iteration"),
-    ("o", "the whole output; once more: in $PAGER"),
-    ("w", "what waits for the next prompt"),
-    ("c", "completed tasks, too"),
-    ("ctrl-c", "end the session that runs here; at once: again"),
-    ("ctrl-z", "to the shell, and back with fg"),
-    ("q", "leave"),
+    ("a d", "approve submitted work; dismiss a problem"),
+    ("!", "decide about a session at its retry limit"),
+    ("←→ hl", "switch iteration"),
+    ("o", "show the whole output; again: in $PAGER"),
+    ("w", "show pending output for the next prompt"),
+    ("c", "show completed tasks"),
+    ("ctrl-c", "end the session that runs here; again: at once"),
+    ("ctrl-z", "suspend; return with fg"),
+    ("q", "quit"),
 ];
 
 /// The keys of the view that is shown, the most useful first.
@@ -75,10 +75,10 @@ pub(super) fn keys(state: &ScreenState) -> Vec<Keys> {
             ("o", "output"),
             ("m", "message"),
             ("p", "pause"),
-            ("w", "waiting"),
+            ("w", "pending"),
         ],
     };
-    keys.extend([("?", "help"), ("q", "leave")]);
+    keys.extend([("?", "help"), ("q", "quit")]);
     keys
 }
 
@@ -93,7 +93,7 @@ pub(super) fn draw(state: &ScreenState, dialog: &ScreenDialog, frame: &mut Frame
         ScreenDialog::Sure { question, .. } => {
             let mut lines = text(question, area);
             lines.extend([Line::default(), choices(&[("y", "yes"), ("n", "no")])]);
-            show(frame, area, "Sure?", lines);
+            show(frame, area, "Confirm", lines);
         }
         ScreenDialog::Say { to, editor } => typed(frame, area, &to.title(), editor),
         ScreenDialog::Retry => retry(state, frame, area),
@@ -102,11 +102,11 @@ pub(super) fn draw(state: &ScreenState, dialog: &ScreenDialog, frame: &mut Frame
             let mut lines = text("The session runs in this program.", area);
             lines.extend([
                 Line::default(),
-                choices(&[("l", "leave the screen: it goes on, in lines")]),
+                choices(&[("l", "close the TUI: the session continues with plain lines")]),
                 choices(&[("e", "end the session, as ctrl-c does")]),
-                choices(&[("esc", "stay")]),
+                choices(&[("esc", "cancel")]),
             ]);
-            show(frame, area, "Leave?", lines);
+            show(frame, area, "Quit", lines);
         }
     }
 }
@@ -114,20 +114,20 @@ pub(super) fn draw(state: &ScreenState, dialog: &ScreenDialog, frame: &mut Frame
 fn retry(state: &ScreenState, frame: &mut Frame<'_>, area: Rect) {
     let Some(question) = &state.question else { return };
     let retries = present::counted(question.retries, "retry", "retries");
-    let mut lines = text(&format!("Gates said no after {retries}."), area);
-    lines.extend(text(&format!("Failing: {}", present::some(&question.failing)), area));
+    let mut lines = text(&format!("Retry limit reached after {retries}."), area);
+    lines.extend(text(&format!("Still failing: {}", present::some(&question.failing)), area));
     what_now(frame, area, lines);
 }
 
 fn what_now(frame: &mut Frame<'_>, area: Rect, mut lines: Vec<Line<'static>>) {
     lines.extend([
         Line::default(),
-        choices(&[("c", "continue: as often again")]),
-        choices(&[("a", "accept the work as it is, without proof")]),
-        choices(&[("q", "quit: a human is needed")]),
-        choices(&[("esc", "look around first; ! asks again")]),
+        choices(&[("c", "continue with all retries")]),
+        choices(&[("a", "accept without passing gates")]),
+        choices(&[("q", "stop the session")]),
+        choices(&[("esc", "decide later; ! asks again")]),
     ]);
-    show(frame, area, "What now?", lines);
+    show(frame, area, "Decision needed", lines);
 }
 
 fn choices(choices: &[(&'static str, &'static str)]) -> Line<'static> {
@@ -142,7 +142,7 @@ fn text(text: &str, area: Rect) -> Vec<Line<'static>> {
     wrapped(text, width, usize::from(area.height)).into_iter().map(Line::from).collect()
 }
 
-/// Draws the frame of a box in the middle; answers what is inside.
+/// Draws the frame of a box in the middle, and returns the area inside of it.
 fn framed(frame: &mut Frame<'_>, area: Rect, title: &str, height: u16) -> Rect {
     let width = area.width.min(WIDTH_MAX);
     let height = area.height.min(height.saturating_add(2));
@@ -177,7 +177,7 @@ fn typed(frame: &mut Frame<'_>, area: Rect, title: &str, editor: &crate::tui::ed
     put_all(frame, inside, shown);
     let hint =
         Rect { y: inside.bottom().saturating_sub(1), height: inside.height.min(1), ..inside };
-    let keys = "enter sends, alt-enter begins a line, esc forgets it";
+    let keys = "enter sends, alt-enter adds a line, esc cancels";
     put_all(frame, hint, [Line::from(Span::styled(keys, DIM))]);
     let x = inside.x.saturating_add(u16::try_from(column).unwrap_or(u16::MAX));
     let y = inside.y.saturating_add(u16::try_from(row - top).unwrap_or(u16::MAX));

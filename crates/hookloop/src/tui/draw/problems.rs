@@ -37,13 +37,16 @@ pub(super) fn draw(state: &ScreenState, frame: &mut Frame<'_>, area: Rect) {
 
 fn nothing(state: &ScreenState, overview: &ProjectOverview) -> Vec<Line<'static>> {
     let text = if state.filter().is_empty() {
-        "Nothing needs you.".to_owned()
+        "The inbox is empty.".to_owned()
     } else {
-        format!("No problem has `{}` in it.", state.filter())
+        format!("No problem matches `{}`.", state.filter())
     };
     let mut lines = vec![Line::from(said(&text, BOLD))];
     if overview.sessions.is_empty() {
-        lines.push(Line::from(Span::styled("Begin with: hookloop run \"…\" --agent claude", DIM)));
+        lines.push(Line::from(Span::styled(
+            "No sessions yet. Start one: hookloop run \"…\" --agent claude",
+            DIM,
+        )));
     }
     lines
 }
@@ -68,7 +71,7 @@ fn counts(state: &ScreenState, overview: &ProjectOverview) -> Line<'static> {
     if overview.stuck > 0 {
         let stuck = u32::try_from(overview.stuck).unwrap_or(u32::MAX);
         let waits = present::counted(stuck, "task waits", "tasks wait");
-        text.push_str(&format!("── {waits} for blocked ones "));
+        text.push_str(&format!("── {waits} for blocked tasks "));
     }
     if !state.filter().is_empty() {
         text.push_str(&format!("── filter: {} ", state.filter()));
@@ -82,7 +85,7 @@ fn facts(state: &ScreenState, line: &ProblemLine, width: usize) -> Vec<Line<'sta
     let Some(facts) = state.facts_of(&line.matter) else { return lines };
     // The commands come first: a small screen cuts the end off.
     for next in &facts.next {
-        lines.push(Line::from(vec![Span::styled("  try: ", DIM), said(next, PLAIN)]));
+        lines.push(Line::from(vec![Span::styled("  run: ", DIM), said(next, PLAIN)]));
     }
     for detail in &facts.details {
         lines.extend(paragraph(detail, width, DETAIL_MAX));

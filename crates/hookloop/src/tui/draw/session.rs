@@ -25,8 +25,8 @@ const PARTS_FROM: u16 = 60;
 pub(super) fn draw(state: &ScreenState, frame: &mut Frame<'_>, area: Rect) {
     let Some(shown) = &state.shown else {
         let text = match &state.session {
-            Some(id) => format!("reads session {id} …"),
-            None => "No session is chosen: 2, then enter".to_owned(),
+            Some(id) => format!("reading session {id} …"),
+            None => "No session selected. Press 2, then enter.".to_owned(),
         };
         put(frame, area, Line::from(said(&text, DIM)));
         return;
@@ -68,13 +68,13 @@ fn heading(state: &ScreenState, shown: &SessionContent) -> Vec<Line<'static>> {
         None => state.now.millis_since(shown.timeline.began),
     };
     let mut facts =
-        format!("iteration {} of {}, {}", session.iteration, limits.iterations, clock(ran));
+        format!("iteration {} of {}, {}", session.iteration, limits.max_iterations, clock(ran));
     if !session.usage.is_none() {
         facts.push_str(&format!(
             ", {} of {} tokens, {}",
             CompactCount(session.usage.tokens()),
-            CompactCount(limits.tokens),
-            session.cost().of(limits.cost_micros)
+            CompactCount(limits.max_tokens),
+            session.cost().of(limits.max_cost_micros)
         ));
     }
     let now = match &shown.timeline.outcome {
@@ -84,7 +84,7 @@ fn heading(state: &ScreenState, shown: &SessionContent) -> Vec<Line<'static>> {
             None => steps::phase(session).to_owned(),
         },
     };
-    let asked = if session.pause_requested { "; a pause is asked for" } else { "" };
+    let asked = if session.pause_requested { "; pause requested" } else { "" };
     let agent = session.agent();
     let machine = &shown.machine;
     let facts = match &shown.now {
@@ -97,7 +97,7 @@ fn heading(state: &ScreenState, shown: &SessionContent) -> Vec<Line<'static>> {
 
 fn titles(state: &ScreenState, parts_width: u16) -> Line<'static> {
     let follows = state.part.is_none() && state.step.is_none();
-    let steps = if follows { "WHAT HAPPENED" } else { "WHAT HAPPENED  (esc: back to now)" };
+    let steps = if follows { "STEPS" } else { "STEPS  (esc: back to the latest)" };
     let parts =
         if parts_width > 0 { cell("ITERATIONS", usize::from(parts_width)) } else { String::new() };
     Line::from(Span::styled(format!("{parts}{steps}"), DIM))
@@ -147,7 +147,7 @@ fn draw_steps(state: &ScreenState, shown: &SessionContent, frame: &mut Frame<'_>
         put(frame, row, Line::from(line));
     }
     if part.steps.is_empty() && running.is_empty() {
-        put(frame, area, Line::from(Span::styled("nothing yet", DIM)));
+        put(frame, area, Line::from(Span::styled("no steps yet", DIM)));
     }
     let shown_steps = part.steps.iter().enumerate().skip(top).take(height);
     for (row, (place, step)) in area.rows().zip(shown_steps) {
@@ -175,12 +175,12 @@ fn waiting(state: &ScreenState, shown: &SessionContent) -> Line<'static> {
             let command = now::shown(&hook.command);
             said(&format!("── output of {name}: {command} "), DIM)
         }
-        (None, true) => Span::styled("── agent ", DIM),
-        (_, false) => Span::styled("── agent, then ", DIM),
+        (None, true) => Span::styled("── agent output ", DIM),
+        (_, false) => Span::styled("── agent message ", DIM),
     }];
     if !pending.is_empty() {
         let from: Vec<String> = pending.iter().map(|piped| piped.from.clone()).collect();
-        let text = format!("── waits for the next prompt: {} ", present::some(&from));
+        let text = format!("── pending for the next prompt: {} ", present::some(&from));
         spans.push(said(&text, BOLD));
     }
     let receipts = &shown.session.receipts;
@@ -226,17 +226,17 @@ fn speech(state: &ScreenState, shown: &SessionContent, area: Rect) -> Vec<Line<'
         (AgentOutput::Here(heard), true) => {
             let lines = heard.last(height);
             if lines.is_empty() {
-                return notice("it has not said anything yet".to_owned());
+                return notice("no output yet".to_owned());
             }
             lines.into_iter().map(|line| Line::from(said(&line, PLAIN))).collect()
         }
-        (AgentOutput::Elsewhere(machine), true) => notice(format!(
-            "it is at work on {machine}: what it says can be seen there, and here when its turn is over"
-        )),
-        (AgentOutput::Guest, true) => {
-            notice("it was started by its user, who sees what it says".to_owned())
+        (AgentOutput::Elsewhere(machine), true) => {
+            notice(format!("the agent runs on {machine}: its output appears here after the turn"))
         }
-        (AgentOutput::Nothing, true) => notice("it has not said anything yet".to_owned()),
+        (AgentOutput::Guest, true) => {
+            notice("external session: its output is in its own terminal".to_owned())
+        }
+        (AgentOutput::Nothing, true) => notice("no output yet".to_owned()),
         (_, false) => {
             let last = state.current_part().and_then(|part| part.turns().last());
             let message = last.map(|ended| ended.message.clone()).unwrap_or_default();

@@ -26,9 +26,9 @@ pub(super) fn draw(state: &ScreenState, frame: &mut Frame<'_>, area: Rect) {
     let Some(overview) = &state.overview else { return };
     if state.session_list.is_empty() {
         let text = if state.filter().is_empty() {
-            "No sessions yet: hookloop run \"…\" --agent claude".to_owned()
+            "No sessions yet. Start one: hookloop run \"…\" --agent claude".to_owned()
         } else {
-            format!("No session has `{}` in it.", state.filter())
+            format!("No session matches `{}`.", state.filter())
         };
         put(frame, area, Line::from(said(&text, BOLD)));
         return;

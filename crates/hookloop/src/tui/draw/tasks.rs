@@ -18,16 +18,17 @@ const GRAPH_MAX: usize = 40;
 
 pub(super) fn draw(state: &ScreenState, frame: &mut Frame<'_>, area: Rect) {
     let Some(tasks) = &state.tasks else {
-        put(frame, area, Line::from(Span::styled("reads the tasks …", DIM)));
+        put(frame, area, Line::from(Span::styled("reading tasks …", DIM)));
         return;
     };
     if state.task_list.is_empty() {
         let text = match (state.filter().is_empty(), state.which_tasks) {
-            (false, _) => format!("No task has `{}` in it.", state.filter()),
+            (false, _) => format!("No task matches `{}`.", state.filter()),
             (true, WhichTasks::Open) => {
-                "No open tasks: hookloop task add \"…\"; c shows completed ones".to_owned()
+                "No open tasks. Add one: hookloop task add \"…\" (c shows completed tasks)"
+                    .to_owned()
             }
-            (true, WhichTasks::All) => "No tasks: hookloop task add \"…\"".to_owned(),
+            (true, WhichTasks::All) => "No tasks yet. Add one: hookloop task add \"…\"".to_owned(),
         };
         put(frame, area, Line::from(said(&text, BOLD)));
         return;
@@ -51,7 +52,7 @@ fn counts(state: &ScreenState, tasks: &TaskContent) -> Line<'static> {
     let (at, all) = state.task_list.count();
     let mut text = format!("── {at} of {all} ");
     if tasks.cut {
-        text.push_str("── there are more: hookloop task list ");
+        text.push_str("── more: hookloop task list ");
     }
     let counts = state.overview.iter().flat_map(|overview| overview.tasks.iter());
     for (state, count) in counts.filter(|(_, count)| *count > 0) {

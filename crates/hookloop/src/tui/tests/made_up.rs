@@ -130,9 +130,9 @@ pub(super) fn tasks() -> TaskContent {
 }
 
 fn plan() -> Value {
-    json!({"name": "s7", "work": {"prompt": "Make the tests pass"}, "agent": "claude", "stopWhen": ["default"],
-        "atRetryLimit": "needs_human", "limits": {"iterations": 10, "durationMs": 3_600_000, "turnMs": 1, "errors": 1,
-        "hookRetries": 2, "noProgress": 1, "tokens": 1_000_000, "costMicros": 5_000_000}, "hooks": "h", "fence": "f", "machine": "desk"})
+    json!({"name": "s7", "work": {"prompt": "Make the tests pass"}, "agent": "claude", "stop_when": ["default"],
+        "at_retry_limit": "needs_human", "limits": {"max_iterations": 10, "max_duration_ms": 3_600_000, "turn_timeout_ms": 1, "max_errors": 1,
+        "gate_retries": 2, "max_no_progress": 1, "max_tokens": 1_000_000, "max_cost_micros": 5_000_000}, "hooks": "h", "fence": "f", "machine": "desk"})
 }
 
 /// A session that was sent back once and is in its second turn.
@@ -140,8 +140,8 @@ pub(super) fn shown() -> SessionContent {
     let hook = |point: &str, name: &str, status: &str, ms: u64, reason: Option<&str>| {
         (
             "hook_ran",
-            json!({"hookName": name, "point": point, "status": status, "durationMs": ms, "attempts": 1,
-            "reason": reason, "stdoutBytes": 5, "stderrBytes": 0, "artifact": "/state/artifacts/1"}),
+            json!({"hook_name": name, "point": point, "status": status, "duration_ms": ms, "attempts": 1,
+            "reason": reason, "stdout_bytes": 5, "stderr_bytes": 0, "artifact": "/state/artifacts/1"}),
         )
     };
     let events = [
@@ -151,25 +151,25 @@ pub(super) fn shown() -> SessionContent {
         ("iteration_started", json!({"number": 1, "attempt": 1, "items": 0}), 296),
         (
             "turn_ended",
-            json!({"turn": "work", "result": "finished", "durationMs": 90_000, "activeMs": 90_000,
-            "usage": {"inputTokens": 40_000, "outputTokens": 2_000, "costMicros": 310_000}, "changed": ["src/lib.rs"],
+            json!({"turn": "work", "result": "finished", "duration_ms": 90_000, "active_ms": 90_000,
+            "usage": {"input_tokens": 40_000, "output_tokens": 2_000, "cost_micros": 310_000}, "changed": ["src/lib.rs"],
             "message": "I fixed the parser.\nAll tests pass.", "artifact": "/state/artifacts/2"}),
             206,
         ),
         (
-            "stop_decided",
+            "stop_evaluated",
             json!({"decision": "complete", "reason": "it promised", "by": "promise"}),
             206,
         ),
         with(hook("stop", "tests", "blocked", 31_000, Some("2 of 40 tests fail")), 175),
         (
-            "receipt_made",
-            json!({"gate": "tests", "point": "stop", "what": "cargo test", "status": "blocked", "exitCode": 2,
-            "tree": "0123456789abcdef", "outputSha256": "x", "durationMs": 31_000}),
+            "receipt_recorded",
+            json!({"gate": "tests", "point": "stop", "definition": "cargo test", "status": "blocked", "exit_code": 2,
+            "tree": "0123456789abcdef", "output_sha256": "x", "duration_ms": 31_000}),
             175,
         ),
         (
-            "gates_judged",
+            "gates_evaluated",
             json!({"verdict": "block", "gates": 1, "failing": ["tests::latin1", "tests::empty"]}),
             175,
         ),

@@ -97,7 +97,7 @@ async function refresh(names) {
     try {
       await fetchParts(wanted);
     } catch {
-      showLive("no answer", false);
+      showLive("offline", false);
     }
     await new Promise((done) => setTimeout(done, REFRESH_PAUSE_MS));
   }
@@ -188,7 +188,7 @@ async function send(form) {
       body: JSON.stringify(Object.fromEntries(new FormData(form))),
     });
     const told = await answer.json();
-    say(told.said ?? told.error, told.next, !answer.ok);
+    say(told.message ?? told.error, told.next, !answer.ok);
     if (answer.ok && form.dataset.then) location.assign(form.dataset.then);
     if (answer.ok) form.reset();
   } catch {

@@ -1,4 +1,4 @@
-//! The fleet: workers and their tasks, orders, and the budget.
+//! The fleet: workers and their tasks, directives, and the budget.
 
 use hookloop_config::paths::ProjectPaths;
 use hookloop_core::id::TaskId;
@@ -49,32 +49,32 @@ fn open(visit: &PageVisit<'_>) -> CliResult<Option<Fleet>> {
 
 fn status(visit: &PageVisit<'_>, fleet: &Fleet) -> CliResult<Value> {
     let workers = fleet.workers()?;
-    let orders = fleet.orders()?.0;
+    let directives = fleet.orders()?.0;
     let budget = fleet.budget()?;
-    let standing = fleet.log().read(|view| view.purse(visit.now.into()))?;
-    let slowed = fleet.slowed()?;
+    let standing = fleet.log().read(|view| view.budget_standing(visit.now.into()))?;
+    let rate_limited = fleet.slowed()?;
     let count = workers.len();
     Ok(context! {
         is_there => true,
         workers => workers.iter().take(WORKERS_MAX).map(|worker| worker_line(visit, worker)).collect::<Vec<_>>(),
         more => count.saturating_sub(WORKERS_MAX),
-        orders => orders.iter().map(|standing| context! {
-            order => standing.ordered.order.name(), scope => standing.ordered.scope.to_string(),
-            reason => &standing.ordered.reason, by => &standing.by, at => PageTime::new(standing.at, visit.now),
+        directives => directives.iter().map(|standing| context! {
+            directive => standing.set.directive.name(), scope => standing.set.scope.to_string(),
+            reason => &standing.set.reason, by => &standing.by, at => PageTime::new(standing.at, visit.now),
         }).collect::<Vec<_>>(),
-        slowed => slowed.iter().map(|slowed| context! {
-            what => &slowed.what, until => PageTime::new(slowed.until, visit.now),
+        rate_limited => rate_limited.iter().map(|limit| context! {
+            source => &limit.source, until => PageTime::new(limit.until, visit.now),
         }).collect::<Vec<_>>(),
         budget => (!budget.is_none()).then(|| budget.to_string()),
         today => Dollars(standing.day.cost_micros).to_string(),
-        ever => Dollars(standing.ever.cost_micros).to_string(),
+        total => Dollars(standing.total.cost_micros).to_string(),
         reserved => Dollars(standing.open.cost_micros).to_string(),
     })
 }
 
 fn worker_line(visit: &PageVisit<'_>, worker: &WorkerPresence) -> Value {
-    let is_gone = visit.now.millis_since(worker.seen) > GONE_AFTER_MS;
-    let state = if is_gone { "gone" } else { worker.state.name() };
+    let is_lost = visit.now.millis_since(worker.seen) > GONE_AFTER_MS;
+    let state = if is_lost { "lost" } else { worker.state.name() };
     let running: Vec<Value> = worker
         .running
         .iter()
@@ -90,16 +90,16 @@ fn worker_line(visit: &PageVisit<'_>, worker: &WorkerPresence) -> Value {
             }
         })
         .collect();
-    let unfit: Vec<Value> = worker
+    let ineligible: Vec<Value> = worker
         .projects
         .iter()
         .filter_map(|served| {
-            Some(context! { project => &served.project, why => served.unfit.as_ref()? })
+            Some(context! { project => &served.project, why => served.ineligible.as_ref()? })
         })
         .collect();
     context! {
         name => worker.name.to_string(), machine => &worker.machine, pid => worker.pid,
         version => &worker.version, state, class => class(state), busy => worker.running.len(),
-        slots => worker.slots, agent => &worker.agent, seen => PageTime::new(worker.seen, visit.now), running, unfit,
+        slots => worker.slots, agent => &worker.agent, seen => PageTime::new(worker.seen, visit.now), running, ineligible,
     }
 }

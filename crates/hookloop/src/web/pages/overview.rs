@@ -13,7 +13,7 @@ use serde::Serialize;
 use super::super::page::{PagePart, value_of};
 use super::super::topics::Topic;
 use super::super::words::{PageTime, class};
-use super::usage::purse;
+use super::usage::budget;
 use super::{PageTitle, PageVisit};
 use crate::environment::machine;
 use crate::error::CliResult;
@@ -25,10 +25,10 @@ const RUNNING_MAX: usize = 50;
 /// Problems whose record is shown: each is read from the log.
 const RECORDS_MAX: usize = 10;
 
-const PROBLEMS: PagePart = PagePart::new("problems", "Needs you", &[Topic::Problems]);
+const PROBLEMS: PagePart = PagePart::new("problems", "Inbox", &[Topic::Problems]);
 const RUNNING: PagePart = PagePart::new("running", "Running", &[Topic::Sessions]).every(3);
 const COUNTS: PagePart = PagePart::new("counts", "Tasks", &[Topic::Tasks]);
-const TODAY: PagePart = PagePart::new("today", "Used today", &[Topic::Usage]);
+const TODAY: PagePart = PagePart::new("today", "Usage today", &[Topic::Usage]);
 
 pub(in super::super) fn overview(visit: &PageVisit<'_>) -> CliResult<String> {
     let mut page = visit.page();
@@ -87,13 +87,13 @@ fn problem_row(
     let link = match about {
         ProblemSubject::Task(id) => Some(visit.address(&format!("tasks/{id}"))),
         ProblemSubject::Session(id) => Some(visit.address(&format!("sessions/{id}"))),
-        ProblemSubject::Purse => Some(visit.address("usage")),
+        ProblemSubject::Budget => Some(visit.address("usage")),
     };
     let can_approve = match about {
         ProblemSubject::Task(id) => {
             project.read(|view| Ok(view.delivery(id)?.standing().is_some()))?
         }
-        ProblemSubject::Session(_) | ProblemSubject::Purse => false,
+        ProblemSubject::Session(_) | ProblemSubject::Budget => false,
     };
     let asks = problem.kind == ProblemKind::SessionAsks;
     let is_paused = problem.kind == ProblemKind::SessionPaused;
@@ -226,7 +226,7 @@ fn today(visit: &PageVisit<'_>) -> CliResult<Value> {
         tokens => CompactCount(total.tokens).to_string(),
         turns => total.turns,
         day => today.to_string(),
-        purse => purse(visit)?,
+        budget => budget(visit)?,
         link => visit.address("usage"),
     })
 }

@@ -103,14 +103,14 @@ fn bar(scale: &Scale, step: &TimelineStep, part: usize, now: Timestamp) -> Optio
         }
         StepContent::Judged(judged) => match judged.verdict {
             JointVerdict::Pass => (2, "good", "gates passed".to_owned()),
-            JointVerdict::Block => (2, "bad", "gates sent it back".to_owned()),
-            JointVerdict::Escalate { .. } => (2, "bad", "a gate asks for a human".to_owned()),
+            JointVerdict::Block => (2, "bad", "gates failed".to_owned()),
+            JointVerdict::Escalate { .. } => (2, "bad", "a gate needs a human".to_owned()),
         },
         StepContent::Paused => (2, "calm", "paused".to_owned()),
         _ => return None,
     };
     let (x, width) = scale.extent(step.began, step.ended.unwrap_or(now));
-    let took = step.duration_ms().map_or("under way".to_owned(), duration);
+    let took = step.duration_ms().map_or("running".to_owned(), duration);
     Some(ScaleBar { lane, x, width, class, title: format!("{name}, {took}"), part })
 }
 

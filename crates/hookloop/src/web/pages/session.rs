@@ -28,8 +28,8 @@ const FACTS: PagePart = PagePart::new("facts", "Now", &[Topic::This]).every(10);
 /// The step changes without an event.
 const NOW: PagePart = PagePart::new("now", "Running now", &[Topic::This]).every(2);
 const TIMELINE: PagePart = PagePart::new("timeline", "Timeline", &[Topic::This]).every(10);
-const WAITING: PagePart = PagePart::new("waiting", "Waits for the next prompt", &[Topic::This]);
-const ITERATIONS: PagePart = PagePart::new("iterations", "What happened", &[Topic::This]);
+const WAITING: PagePart = PagePart::new("waiting", "Pending for the next prompt", &[Topic::This]);
+const ITERATIONS: PagePart = PagePart::new("iterations", "Steps", &[Topic::This]);
 
 pub(in super::super) fn session(visit: &PageVisit<'_>) -> CliResult<String> {
     let none = || {
@@ -83,9 +83,9 @@ fn facts(visit: &PageVisit<'_>, row: &SessionRow, record: &SessionRecord) -> Cli
         task_link => row.task.as_ref().map(|task| visit.address(&format!("tasks/{task}"))),
         started => PageTime::new(row.started_at, visit.now),
         took => took(visit, row),
-        iteration => row.iteration, iterations_max => limits.iterations,
-        tokens => CompactCount(row.tokens).to_string(), tokens_max => CompactCount(limits.tokens).to_string(),
-        cost => row.cost().of(limits.cost_micros),
+        iteration => row.iteration, iterations_max => limits.max_iterations,
+        tokens => CompactCount(row.tokens).to_string(), tokens_max => CompactCount(limits.max_tokens).to_string(),
+        cost => row.cost().of(limits.max_cost_micros),
         receipts => session.receipts.iter().map(|receipt| context! {
             gate => &receipt.gate, status => receipt.status.name(), class => class(receipt.status.name()),
             tree => receipt.tree.as_deref().map(present::short_hash),
@@ -113,9 +113,9 @@ fn step(visit: &PageVisit<'_>, row: &SessionRow) -> Value {
     });
     let lines = record.iter().flat_map(|record| &record.lines).map(|line| now::shown(line));
     let absent = if row.is_over() {
-        "The session is over."
+        "The session has ended."
     } else {
-        "No process of this machine performs the session."
+        "No process on this machine runs the session."
     };
     context! {
         step => record.as_ref().map(|record| now::line(record, visit.now)),

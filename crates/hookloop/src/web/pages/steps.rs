@@ -97,14 +97,14 @@ fn verdict(part: &TimelinePart) -> Option<Value> {
     let (class, said) = match verdict {
         JointVerdict::Pass => ("good", "passed"),
         JointVerdict::Block => ("bad", "sent back"),
-        JointVerdict::Escalate { .. } => ("bad", "asks for a human"),
+        JointVerdict::Escalate { .. } => ("bad", "needs a human"),
     };
     Some(context! { class, said })
 }
 
 fn line(visit: &PageVisit<'_>, step: &TimelineStep, limits: &SessionLimits) -> StepLine {
     let took = step.duration_ms().filter(|ms| *ms > 0).map(duration);
-    let under_way = step.ended.is_none().then(|| "under way".to_owned());
+    let under_way = step.ended.is_none().then(|| "running".to_owned());
     let line = texts(visit, step, limits);
     StepLine { took: took.or(under_way), ..line }
 }

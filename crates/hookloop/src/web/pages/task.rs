@@ -20,9 +20,9 @@ use crate::present::why;
 const NEIGHBOURS_MAX: usize = 50;
 const EVENTS_MAX: usize = 100;
 
-const FACTS: PagePart =
-    PagePart::new("facts", "Where it stands", &[Topic::This, Topic::Problems]).every(5);
-const NEIGHBOURS: PagePart = PagePart::new("neighbours", "Around it", &[Topic::This, Topic::Tasks]);
+const FACTS: PagePart = PagePart::new("facts", "State", &[Topic::This, Topic::Problems]).every(5);
+const NEIGHBOURS: PagePart =
+    PagePart::new("neighbours", "Related tasks", &[Topic::This, Topic::Tasks]);
 const HISTORY: PagePart = PagePart::new("history", "History", &[Topic::This]);
 
 pub(in super::super) fn task(visit: &PageVisit<'_>) -> CliResult<String> {
@@ -108,7 +108,7 @@ fn neighbours(visit: &PageVisit<'_>, task: &Task) -> CliResult<Value> {
         let dependents = view.dependents(id, 0, NEIGHBOURS_MAX + 1)?;
         Ok((view.dependencies(id)?, dependents, view.spawned(id)?))
     })?;
-    let groups = [("Depends on", needs), ("Needed by", needed_by), ("Led to", led_to)];
+    let groups = [("Depends on", needs), ("Needed by", needed_by), ("Spawned", led_to)];
     let groups: Vec<Value> = groups
         .into_iter()
         .filter(|(_, rows)| !rows.is_empty())

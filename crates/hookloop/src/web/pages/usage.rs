@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use hookloop_core::purse::{Amount, BudgetBounds};
 use hookloop_core::session::Usage;
 use hookloop_core::session::plan::{CompactCount, Dollars};
+use hookloop_core::shared_budget::{Amount, BudgetBounds};
 use hookloop_core::time::Day;
 use hookloop_engine::store::{SpentAmount, UsageBy, UsageOfDay, UsageRow};
 use minijinja::context;
@@ -29,12 +29,12 @@ const HEIGHT: u64 = 160;
 const TOP: u64 = 14;
 
 const BARS: PagePart = PagePart::new("bars", "By day", &[Topic::Usage]);
-const PURSE: PagePart = PagePart::new("purse", "Purse", &[Topic::Usage]).every(30);
+const BUDGET: PagePart = PagePart::new("budget", "Budget", &[Topic::Usage]).every(30);
 
 pub(in super::super) fn usage(visit: &PageVisit<'_>) -> CliResult<String> {
     let mut page = visit.page();
     page.part(BARS, "usage.html", || bars(visit))?;
-    page.part(PURSE, "purse.html", || purse(visit))?;
+    page.part(BUDGET, "budget.html", || budget(visit))?;
     visit.finish(page, &PageTitle::new("Usage", "usage"))
 }
 
@@ -170,10 +170,10 @@ fn scaled(size: u64, most: u64) -> u64 {
 }
 
 /// Returns the state of the budget.
-pub(super) fn purse(visit: &PageVisit<'_>) -> CliResult<Value> {
-    let bounds = visit.project().rules().limits.purse;
+pub(super) fn budget(visit: &PageVisit<'_>) -> CliResult<Value> {
+    let bounds = visit.project().rules().limits.budget;
     let today = Day::from(visit.now);
-    let (day, ever, held) = visit
+    let (day, total, held) = visit
         .project()
         .read(|view| Ok((view.spent(Some(today))?, view.spent(None)?, view.reservations()?)))?;
     let reserved = held.iter().fold(Amount::default(), |sum, held| sum.plus(held.amount));
@@ -181,11 +181,11 @@ pub(super) fn purse(visit: &PageVisit<'_>) -> CliResult<Value> {
         let gone = spent.total().plus(reserved);
         context! {
             name, limit => bounds.to_string(), spent => spent.used.to_string(),
-            lost => (!spent.lost.is_nothing()).then(|| spent.lost.to_string()),
+            written_off => (!spent.written_off.is_nothing()).then(|| spent.written_off.to_string()),
             share => share(bounds, gone),
         }
     };
-    let periods = [("today (UTC)", bounds.day, day), ("for good", bounds.ever, ever)];
+    let periods = [("today (UTC)", bounds.day, day), ("in total", bounds.total, total)];
     let periods: Vec<Value> =
         periods.into_iter().filter(|(_, bounds, _)| !bounds.is_none()).map(period).collect();
     let holders: Vec<Value> = held

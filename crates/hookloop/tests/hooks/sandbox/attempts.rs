@@ -1,21 +1,21 @@
-//! Ways out of a sandbox, as scripts that end with 0 if they found one.
+//! Ways out of a sandbox, as scripts that exit with 0 if they succeed.
 //!
-//! Perl makes the system calls, by their numbers on x86-64; what it gives to one by its address has to be a
-//! variable.
+//! Perl makes the system calls, by their numbers on x86-64. An argument that is passed by address
+//! has to be a variable.
 
-/// Which part of a sandbox stops it.
+/// The part of a sandbox that stops an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum By {
     Network,
     Write,
-    /// Each of the two does.
+    /// Each of the two parts stops it.
     Either,
 }
 
 pub(crate) struct Attempt {
     pub(crate) name: &'static str,
     pub(crate) by: By,
-    /// Without a sandbox it works on every system, whoever the user is.
+    /// Without a sandbox the attempt works on every system and for every user.
     pub(crate) sure: bool,
     pub(crate) script: &'static str,
 }
@@ -24,7 +24,7 @@ const fn sure(by: By, name: &'static str, script: &'static str) -> Attempt {
     Attempt { name, by, sure: true, script }
 }
 
-/// The system may refuse it anyway, or there is no such thing on it.
+/// Returns an attempt that the system may refuse anyway or not support at all.
 const fn perhaps(by: By, name: &'static str, script: &'static str) -> Attempt {
     Attempt { name, by, sure: false, script }
 }
@@ -60,7 +60,7 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
         "other-numbers",
         r#"perl -e 'exit(syscall(0x40000000 + 41, 2, 1, 0) < 0)'"#,
     ),
-    // A program for the predecessor of this architecture, whose calls have other numbers: a socket, then the end.
+    // A 32-bit program, whose system calls have other numbers: it opens a socket, then exits.
     perhaps(
         By::Network,
         "other-architecture",

@@ -1,4 +1,4 @@
-//! Hooks in a sandbox: ways out, each of which works without one, and what has to go on working.
+//! Hooks in a sandbox: escape attempts, which all work without one, and operations that still work.
 
 mod attempts;
 
@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use crate::cli::Project;
 use crate::hooks::consent::UNTRUSTED;
 
-/// What a hook could get at, and must not.
+/// Files, sockets and processes that a hook could reach, and must not.
 struct Outside {
     directory: tempfile::TempDir,
     tcp: TcpListener,
@@ -35,7 +35,7 @@ impl Outside {
         }
         let place = |name: &str| directory.path().join(name);
         let name = SocketAddr::from_abstract_name(place("nameless").to_str().unwrap()).unwrap();
-        // It lets itself be traced, where only parents may trace.
+        // The victim allows tracing on systems where only parents may trace.
         let victim = "syscall(157, 0x59616d61, -1, 0, 0, 0); $| = 1; print qq(ready\\n); sleep 600";
         let mut victim =
             Command::new("perl").args(["-e", victim]).stdout(Stdio::piped()).spawn().unwrap();
@@ -57,7 +57,7 @@ impl Outside {
         self.directory.path()
     }
 
-    /// What attempts are told.
+    /// Returns the variables for the attempts.
     fn variables(&self, state: &Path) -> Value {
         json!({
             "OUTSIDE": self.path(),
@@ -76,7 +76,7 @@ impl Outside {
             .collect()
     }
 
-    /// Whether anybody came.
+    /// Returns whether any attempt reached a socket.
     fn was_reached(&self) -> bool {
         self.tcp.set_nonblocking(true).unwrap();
         self.udp.set_nonblocking(true).unwrap();
@@ -101,7 +101,7 @@ impl Drop for Outside {
     }
 }
 
-/// A project whose hooks are all attempts, in this sandbox.
+/// Returns a project whose hooks are all attempts, in this sandbox.
 fn project(sandbox: &Value, outside: &Outside) -> Project {
     let project = Project::new();
     let variables = outside.variables(&project.state());
@@ -119,19 +119,19 @@ fn project(sandbox: &Value, outside: &Outside) -> Project {
             hook
         })
         .collect();
-    // JSON is YAML.
+    // JSON is valid YAML.
     project.configure(&format!("hooks: {}\n", json!({ "on_task_complete": hooks })));
     project.trust();
     project
 }
 
-/// The attempts that worked, by their names.
+/// Returns the names of the attempts that worked.
 fn successes(project: &Project, which: impl Fn(&Attempt) -> bool) -> Vec<&'static str> {
     let tried = ATTEMPTS.iter().filter(|attempt| which(attempt));
     let worked = tried.filter(|attempt| {
         let run = project.try_hook(&[attempt.name]);
         let status = run["status"].as_str().unwrap();
-        // It was refused, and not wrong.
+        // The attempt was refused, and the script has no mistake.
         assert!(!run["stderr"].as_str().unwrap().contains("at -e line"), "{}: {run}", attempt.name);
         assert!(["passed", "failed", "killed"].contains(&status), "{}: {run}", attempt.name);
         status == "passed"
@@ -293,7 +293,7 @@ fn it_is_told_what_is_enforced() {
     assert!(project.ok(&["doctor"]).contains(enforced));
 }
 
-/// What can't be enforced is refused, not run open: here the kernel says that it has no Landlock.
+/// A sandbox that can't be enforced is refused: here the kernel reports that it has no Landlock.
 #[test]
 fn a_sandbox_that_can_not_be_enforced_is_no_permission() {
     let project = Project::with_config(
@@ -301,7 +301,7 @@ fn a_sandbox_that_can_not_be_enforced_is_no_permission() {
     );
     project.trust();
     let without_landlock = |args: &str| {
-        // A filter whose three calls are refused with ENOSYS; perl can install one.
+        // A filter that refuses the three calls with ENOSYS; perl can install one.
         let script = format!(
             r#"perl -e '
             my @code = ([0x20, 0, 0, 0], [0x35, 0, 2, 444], [0x25, 1, 0, 446],
@@ -326,7 +326,7 @@ fn a_sandbox_that_can_not_be_enforced_is_no_permission() {
         doctor.stdout.contains("its sandbox can't be enforced, so it is not run"),
         "{doctor:?}"
     );
-    // The same without the filter, so that it is the filter that made the difference.
+    // Without the filter the hook runs, so the filter made the difference.
     assert_eq!(project.try_hook(&["check"])["status"], "passed");
     assert!(project.root().join("ran").exists());
 }

@@ -8,17 +8,17 @@ fn sections(value: Value) -> Map<String, Value> {
 fn a_merge_keeps_comments_order_and_indentation() {
     let before = "# ours\nversion: 1\n\nhooks:\n    stop:   # the gates\n    - name: tests\n      command: make test\n      \
                       # a note\n    # below the gates\n    session_start:\n        - command: echo hi\n\n# limits of ours\n\
-                      limits:\n  iterations: 3 # few\n";
+                      limits:\n  max_iterations: 3 # few\n";
     let import = json!({
         "hooks": {"stop": [{"name": "lint", "command": "make lint"}], "session_end": [{"command": "date"}]},
-        "limits": {"cost": 5, "iterations": 3},
+        "limits": {"max_cost": 5, "max_iterations": 3},
         "loop": {"stop_when": "turn"},
     });
     let after = merge(before, &sections(import)).unwrap();
     let expected = "# ours\nversion: 1\n\nhooks:\n    stop:   # the gates\n    - name: tests\n      command: make test\n      \
                         # a note\n    - name: lint\n      command: make lint\n    # below the gates\n    session_start:\n        \
                         - command: echo hi\n    session_end:\n      - command: date\n\n# limits of ours\nlimits:\n  \
-                        iterations: 3 # few\n  cost: 5\nloop:\n  stop_when: turn\n";
+                        max_iterations: 3 # few\n  max_cost: 5\nloop:\n  stop_when: turn\n";
     assert_eq!(after, expected);
 }
 
@@ -61,8 +61,8 @@ fn empty_values_make_room_and_line_ends_stay() {
         ),
         ("version: 1\nhooks:\n  # later\n", format!("version: 1\nhooks:\n  # later\n{block}")),
         (
-            "version: 1\nhooks: {}\n\n# few\nlimits: {iterations: 3}\n",
-            format!("version: 1\nhooks:\n{block}\n# few\nlimits: {{iterations: 3}}\n"),
+            "version: 1\nhooks: {}\n\n# few\nlimits: {max_iterations: 3}\n",
+            format!("version: 1\nhooks:\n{block}\n# few\nlimits: {{max_iterations: 3}}\n"),
         ),
         (
             "version: 1\nhooks:\n  stop: [] # none\n",
@@ -89,7 +89,7 @@ fn a_file_with_a_mistake_is_refused_with_its_line() {
     let import = sections(json!({"hooks": {"stop": [{"name": "lint", "command": "make lint"}]}}));
     for (before, part) in [
         ("version: 1\nhooks: []\n", "line 2: "),
-        ("version: 1\nlimits: &a\n  iterations: 3\n", "anchors"),
+        ("version: 1\nlimits: &a\n  max_iterations: 3\n", "anchors"),
         ("version: 1\nnovel: 1\n", "novel"),
         ("version: 1\nhooks: {}\nhooks: {}\n", ""),
         ("version: 1\n---\nversion: 1\n", ""),
@@ -104,14 +104,14 @@ fn a_file_with_a_mistake_is_refused_with_its_line() {
 
 #[test]
 fn conflicts_are_named() {
-    let before = "version: 1\nhooks:\n  stop:\n    - {name: tests, command: make test}\nlimits:\n  cost: 1\n";
-    let import = json!({"hooks": {"stop": [{"name": "tests", "command": "npm test"}]}, "limits": {"cost": 5}});
+    let before = "version: 1\nhooks:\n  stop:\n    - {name: tests, command: make test}\nlimits:\n  max_cost: 1\n";
+    let import = json!({"hooks": {"stop": [{"name": "tests", "command": "npm test"}]}, "limits": {"max_cost": 5}});
     let Err(MergeError::Conflicts(conflicts)) = merge(before, &sections(import)) else {
         panic!("no conflict");
     };
     assert_eq!(conflicts.len(), 2, "{conflicts:?}");
     assert!(conflicts[0].contains("a hook `tests` is there"), "{conflicts:?}");
-    assert!(conflicts[1].contains("`limits.cost` is 1, and 5"), "{conflicts:?}");
+    assert!(conflicts[1].contains("`limits.max_cost` is 1, and 5"), "{conflicts:?}");
 }
 
 #[test]

@@ -4,19 +4,19 @@ use crate::cli::context::CommandContext;
 use crate::error::CliResult;
 use crate::ids;
 
-/// Take a claimed task over whose holder is gone
+/// Take over a claimed task whose claimant misses its heartbeat
 ///
-/// Watches the holder for the whole of its lease. A heartbeat in that time, and it is refused.
+/// Watches the claim for the whole of its lease. If a heartbeat arrives in that time, the command is refused.
 #[derive(clap::Args)]
-pub(crate) struct TaskStealArgs {
-    /// The task, or the start of its id
+pub(crate) struct TaskTakeOverArgs {
+    /// Id of the task, or the start of it
     task: String,
 
     #[command(flatten)]
     holder: ClaimantArgs,
 }
 
-impl TaskStealArgs {
+impl TaskTakeOverArgs {
     pub(crate) fn run(self, context: &mut CommandContext) -> CliResult {
         let project = context.project()?;
         let id = ids::resolve(&project, &self.task)?;

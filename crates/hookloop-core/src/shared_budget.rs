@@ -22,9 +22,10 @@ pub(crate) const TURN_TOKENS: u64 = 2_000_000;
 
 /// Money, tokens and turns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", default)]
+#[serde(default)]
 pub struct Amount {
     /// Millionths of a dollar.
+    #[serde(alias = "costMicros")]
     pub cost_micros: u64,
     pub tokens: u64,
     #[serde(skip_serializing_if = "is_zero")]
@@ -106,10 +107,10 @@ impl fmt::Display for Amount {
 
 /// Limits of money, tokens and turns, each optional.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", default)]
+#[serde(default)]
 pub struct BudgetBounds {
     /// Millionths of a dollar.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(alias = "costMicros", skip_serializing_if = "Option::is_none")]
     pub cost_micros: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens: Option<u64>,
@@ -188,14 +189,16 @@ pub enum BudgetPeriod {
     /// A day of the calendar, in UTC.
     #[default]
     Day,
-    Ever,
+    /// No end.
+    #[serde(alias = "ever")]
+    Total,
 }
 
 impl BudgetPeriod {
     pub fn name(self) -> &'static str {
         match self {
             BudgetPeriod::Day => "day",
-            BudgetPeriod::Ever => "ever",
+            BudgetPeriod::Total => "total",
         }
     }
 }
@@ -203,14 +206,14 @@ impl BudgetPeriod {
 /// The budget of a project. A limit for each day and a limit in total can both hold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
-pub struct Purse {
+pub struct SharedBudget {
     #[serde(skip_serializing_if = "BudgetBounds::is_none")]
     pub day: BudgetBounds,
-    #[serde(skip_serializing_if = "BudgetBounds::is_none")]
-    pub ever: BudgetBounds,
+    #[serde(alias = "ever", skip_serializing_if = "BudgetBounds::is_none")]
+    pub total: BudgetBounds,
     /// The reservation of a turn; a default where it is missing.
-    #[serde(skip_serializing_if = "BudgetBounds::is_none")]
-    pub turn: BudgetBounds,
+    #[serde(alias = "turn", skip_serializing_if = "BudgetBounds::is_none")]
+    pub reserve_per_turn: BudgetBounds,
 }
 
 /// The spent and reserved amounts of a budget.
@@ -218,7 +221,7 @@ pub struct Purse {
 pub struct BudgetStanding {
     /// The amounts spent today and in total: the usage of turns, and reservations that were written off.
     pub day: Amount,
-    pub ever: Amount,
+    pub total: Amount,
     /// The reservations of running turns.
     pub open: Amount,
 }
@@ -226,7 +229,8 @@ pub struct BudgetStanding {
 /// The reason why a turn has to wait, or can't begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Shortage {
-    pub per: BudgetPeriod,
+    #[serde(alias = "per")]
+    pub period: BudgetPeriod,
     pub limit: BudgetBounds,
     /// The spent amount.
     pub spent: Amount,
@@ -238,10 +242,10 @@ pub struct Shortage {
 
 impl fmt::Display for Shortage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Shortage { limit, spent, reserved, wanted, per } = self;
-        let when = match per {
+        let Shortage { limit, spent, reserved, wanted, period } = self;
+        let when = match period {
             BudgetPeriod::Day => " today (UTC)",
-            BudgetPeriod::Ever => "",
+            BudgetPeriod::Total => "",
         };
         let of = |amount: &Amount| BudgetBounds {
             cost_micros: limit.cost_micros.map(|_| amount.cost_micros),
@@ -250,7 +254,7 @@ impl fmt::Display for Shortage {
         };
         write!(f, "{} of {limit} spent{when}", of(spent))?;
         if !reserved.is_nothing() {
-            write!(f, ", {} set aside for turns under way", of(reserved))?;
+            write!(f, ", {} reserved for running turns", of(reserved))?;
         }
         write!(f, "; a turn needs {}", of(wanted))
     }
@@ -266,42 +270,46 @@ pub enum ReservationAnswer {
     Exhausted(Shortage),
 }
 
-impl Purse {
+impl SharedBudget {
     pub fn is_none(&self) -> bool {
-        self.day.is_none() && self.ever.is_none()
+        self.day.is_none() && self.total.is_none()
     }
 
     /// Returns these limits, with `others` for those that are missing.
     #[must_use]
-    pub fn over(self, others: Purse) -> Purse {
-        Purse {
+    pub fn over(self, others: SharedBudget) -> SharedBudget {
+        SharedBudget {
             day: self.day.over(others.day),
-            ever: self.ever.over(others.ever),
-            turn: self.turn.over(others.turn),
+            total: self.total.over(others.total),
+            reserve_per_turn: self.reserve_per_turn.over(others.reserve_per_turn),
         }
     }
 
     /// Returns these limits under `ceiling`. A larger reservation per turn is the narrower limit: without
     /// reservations, any number of turns could start.
     #[must_use]
-    pub fn within(self, ceiling: Purse) -> Purse {
+    pub fn within(self, ceiling: SharedBudget) -> SharedBudget {
         let most = |a: Option<u64>, b: Option<u64>| a.into_iter().chain(b).max();
         // A budget without a reservation per turn has the default one.
         let is_bound = |of: fn(&BudgetBounds) -> Option<u64>| {
-            of(&ceiling.day).is_some() || of(&ceiling.ever).is_some()
+            of(&ceiling.day).is_some() || of(&ceiling.total).is_some()
         };
         let usual = BudgetBounds {
             cost_micros: is_bound(|bounds| bounds.cost_micros).then_some(TURN_COST_MICROS),
             tokens: is_bound(|bounds| bounds.tokens).then_some(TURN_TOKENS),
             turns: None,
         };
-        let ceiling = Purse { turn: ceiling.turn.over(usual), ..ceiling };
-        Purse {
+        let ceiling =
+            SharedBudget { reserve_per_turn: ceiling.reserve_per_turn.over(usual), ..ceiling };
+        SharedBudget {
             day: self.day.within(ceiling.day),
-            ever: self.ever.within(ceiling.ever),
-            turn: BudgetBounds {
-                cost_micros: most(self.turn.cost_micros, ceiling.turn.cost_micros),
-                tokens: most(self.turn.tokens, ceiling.turn.tokens),
+            total: self.total.within(ceiling.total),
+            reserve_per_turn: BudgetBounds {
+                cost_micros: most(
+                    self.reserve_per_turn.cost_micros,
+                    ceiling.reserve_per_turn.cost_micros,
+                ),
+                tokens: most(self.reserve_per_turn.tokens, ceiling.reserve_per_turn.tokens),
                 turns: None,
             },
         }
@@ -312,20 +320,20 @@ impl Purse {
     /// It never exceeds the whole budget: then no turn could begin.
     pub fn wish(&self, left: Amount) -> Amount {
         let turn = Amount {
-            cost_micros: self.turn.cost_micros.unwrap_or(TURN_COST_MICROS),
-            tokens: self.turn.tokens.unwrap_or(TURN_TOKENS),
+            cost_micros: self.reserve_per_turn.cost_micros.unwrap_or(TURN_COST_MICROS),
+            tokens: self.reserve_per_turn.tokens.unwrap_or(TURN_TOKENS),
             turns: 1,
         };
-        self.ever.cut(self.day.cut(turn)).min(left)
+        self.total.cut(self.day.cut(turn)).min(left)
     }
 
     /// Whether a reservation is large enough for all limited amounts.
     pub fn covers(&self, reserved: Amount, needed: Amount) -> bool {
-        let is_bound = |day: Option<u64>, ever: Option<u64>| day.is_some() || ever.is_some();
+        let is_bound = |day: Option<u64>, total: Option<u64>| day.is_some() || total.is_some();
         let is_enough = |is_bound: bool, reserved, needed: u64| !is_bound || needed <= reserved;
         let (of_cost, of_tokens) = (
-            is_bound(self.day.cost_micros, self.ever.cost_micros),
-            is_bound(self.day.tokens, self.ever.tokens),
+            is_bound(self.day.cost_micros, self.total.cost_micros),
+            is_bound(self.day.tokens, self.total.tokens),
         );
         is_enough(of_cost, reserved.cost_micros, needed.cost_micros)
             && is_enough(of_tokens, reserved.tokens, needed.tokens)
@@ -335,12 +343,12 @@ impl Purse {
     pub fn reserve(&self, standing: &BudgetStanding, wish: Amount) -> ReservationAnswer {
         let periods = [
             (BudgetPeriod::Day, self.day, standing.day),
-            (BudgetPeriod::Ever, self.ever, standing.ever),
+            (BudgetPeriod::Total, self.total, standing.total),
         ];
         let mut answer = ReservationAnswer::Granted;
-        for (per, limit, spent) in periods {
+        for (period, limit, spent) in periods {
             let reserved = standing.open;
-            let shortage = Shortage { per, limit, spent, reserved, wanted: wish };
+            let shortage = Shortage { period, limit, spent, reserved, wanted: wish };
             if limit.allow(spent.plus(reserved).plus(wish)) && !limit.is_reached(spent) {
                 continue;
             }
@@ -353,15 +361,15 @@ impl Purse {
     }
 }
 
-impl fmt::Display for Purse {
+impl fmt::Display for SharedBudget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (self.day.is_none(), self.ever.is_none()) {
-            (false, false) => write!(f, "{} a day, {} in all", self.day, self.ever)?,
+        match (self.day.is_none(), self.total.is_none()) {
+            (false, false) => write!(f, "{} a day, {} in total", self.day, self.total)?,
             (false, true) => write!(f, "{} a day", self.day)?,
-            (true, false) => write!(f, "{} in all", self.ever)?,
+            (true, false) => write!(f, "{} in total", self.total)?,
             (true, true) => return f.write_str("none"),
         }
-        write!(f, "; {} set aside for a turn", self.wish(Amount::ALL))
+        write!(f, "; {} reserved for a turn", self.wish(Amount::ALL))
     }
 }
 
@@ -379,11 +387,11 @@ mod tests {
 
     #[test]
     fn a_turn_begins_waits_or_does_not() {
-        let purse = Purse { day: bound(100), ..Purse::default() };
+        let budget = SharedBudget { day: bound(100), ..SharedBudget::default() };
         let check = |spent: u64, open: u64, wish: u64| {
             let spent = dollars(spent);
-            let standing = BudgetStanding { day: spent, ever: spent, open: dollars(open) };
-            match purse.reserve(&standing, dollars(wish)) {
+            let standing = BudgetStanding { day: spent, total: spent, open: dollars(open) };
+            match budget.reserve(&standing, dollars(wish)) {
                 ReservationAnswer::Granted => "granted",
                 ReservationAnswer::Wait(_) => "wait",
                 ReservationAnswer::Exhausted(_) => "exhausted",
@@ -400,32 +408,38 @@ mod tests {
     }
 
     #[test]
-    fn a_bound_that_lasts_for_ever_holds_beside_that_of_a_day() {
-        let purse = Purse { day: bound(100), ever: bound(150), ..Purse::default() };
-        let standing = BudgetStanding { day: dollars(0), ever: dollars(149), open: dollars(0) };
-        let answer = purse.reserve(&standing, dollars(2));
+    fn a_total_budget_holds_beside_a_daily_budget() {
+        let budget = SharedBudget { day: bound(100), total: bound(150), ..SharedBudget::default() };
+        let standing = BudgetStanding { day: dollars(0), total: dollars(149), open: dollars(0) };
+        let answer = budget.reserve(&standing, dollars(2));
         assert!(matches!(
             answer,
-            ReservationAnswer::Exhausted(Shortage { per: BudgetPeriod::Ever, .. })
+            ReservationAnswer::Exhausted(Shortage { period: BudgetPeriod::Total, .. })
         ));
     }
 
     #[test]
     fn a_project_narrows_what_the_user_allows() {
-        let user = Purse { day: bound(100), ever: BudgetBounds::default(), turn: bound(10) };
-        let wide = Purse { day: bound(200), ever: bound(50), turn: bound(1) };
-        let narrowed = Purse { day: bound(100), ever: bound(50), turn: bound(10) };
+        let user = SharedBudget {
+            day: bound(100),
+            total: BudgetBounds::default(),
+            reserve_per_turn: bound(10),
+        };
+        let wide = SharedBudget { day: bound(200), total: bound(50), reserve_per_turn: bound(1) };
+        let narrowed =
+            SharedBudget { day: bound(100), total: bound(50), reserve_per_turn: bound(10) };
         assert_eq!(wide.over(user).within(user), narrowed);
-        assert_eq!(Purse::default().over(user).within(user), user);
-        assert!(Purse::default().is_none() && !user.is_none());
+        assert_eq!(SharedBudget::default().over(user).within(user), user);
+        assert!(SharedBudget::default().is_none() && !user.is_none());
     }
 
     #[test]
-    fn no_more_is_set_aside_than_there_could_be() {
+    fn a_reservation_never_exceeds_the_budget() {
         let left = Amount::ALL;
-        let purse = Purse { day: bound(5), turn: bound(10), ..Purse::default() };
-        assert_eq!(purse.wish(left).cost_micros, 5);
-        assert_eq!(purse.wish(Amount { cost_micros: 3, ..left }).cost_micros, 3);
-        assert_eq!(purse.wish(left).tokens, TURN_TOKENS);
+        let budget =
+            SharedBudget { day: bound(5), reserve_per_turn: bound(10), ..SharedBudget::default() };
+        assert_eq!(budget.wish(left).cost_micros, 5);
+        assert_eq!(budget.wish(Amount { cost_micros: 3, ..left }).cost_micros, 3);
+        assert_eq!(budget.wish(left).tokens, TURN_TOKENS);
     }
 }

@@ -1,21 +1,22 @@
-//! Whatever sessions do at the same time, they do not spend more than there is, but for what a turn used beyond
-//! what was set aside for it.
+//! Concurrent sessions do not exceed the budget, except for usage of a turn beyond its reservation.
 
 use std::collections::BTreeMap;
 
-use hookloop_core::purse::{Amount, BudgetBounds, BudgetStanding, Purse, ReservationAnswer};
+use hookloop_core::shared_budget::{
+    Amount, BudgetBounds, BudgetStanding, ReservationAnswer, SharedBudget,
+};
 use proptest::prelude::*;
 
 const LIMIT: u64 = 1_000;
 const TURN: u64 = 100;
 
-/// What one of the sessions does next.
+/// The next step of a session.
 #[derive(Clone, Debug)]
 enum Act {
     Begin,
-    /// The turn used so much.
+    /// The turn ends with this usage.
     End(u64),
-    /// Its program died, and another took the session on.
+    /// The process dies, and another one continues the session.
     Die,
 }
 
@@ -33,7 +34,7 @@ fn dollars(cost_micros: u64) -> Amount {
     Amount { cost_micros, ..Amount::default() }
 }
 
-/// Everything that happened: what is asked of it is added up from the beginning, each time.
+/// All steps so far. Each query sums them up from the beginning.
 #[derive(Default)]
 struct History(Vec<(usize, Act)>);
 
@@ -65,7 +66,7 @@ impl History {
 
     fn standing(&self) -> BudgetStanding {
         let spent = dollars(self.spent());
-        BudgetStanding { day: spent, ever: spent, open: dollars(self.open().values().sum()) }
+        BudgetStanding { day: spent, total: spent, open: dollars(self.open().values().sum()) }
     }
 }
 
@@ -75,8 +76,8 @@ proptest! {
     #[test]
     fn whatever_the_order_no_more_is_spent_than_there_is(acts in prop::collection::vec(act(), 0..200)) {
         let bound = |cost| BudgetBounds { cost_micros: Some(cost), ..BudgetBounds::default() };
-        let purse = Purse { day: bound(LIMIT), ever: BudgetBounds::default(), turn: bound(TURN) };
-        let wish = purse.wish(dollars(u64::MAX));
+        let budget = SharedBudget { day: bound(LIMIT), total: BudgetBounds::default(), reserve_per_turn: bound(TURN) };
+        let wish = budget.wish(dollars(u64::MAX));
         let mut history = History::default();
         for (session, act) in acts {
             let is_open = history.open().contains_key(&session);
@@ -84,9 +85,9 @@ proptest! {
                 (Act::Begin, false) => {
                     let standing = history.standing();
                     let (spent, open) = (standing.day.cost_micros, standing.open.cost_micros);
-                    match purse.reserve(&standing, wish) {
+                    match budget.reserve(&standing, wish) {
                         ReservationAnswer::Granted => history.0.push((session, act)),
-                        // It fits as soon as the others have used nothing.
+                        // The turn fits if the other open turns use nothing.
                         ReservationAnswer::Wait(_) => prop_assert!(open > 0 && spent + TURN <= LIMIT),
                         ReservationAnswer::Exhausted(shortage) => {
                             prop_assert!(spent + TURN > LIMIT);

@@ -1,4 +1,4 @@
-//! Many sessions at once on one purse, some of which are killed and some of those resumed.
+//! Concurrent sessions that share a budget. Some are killed, and some of these are resumed.
 
 use std::process::{Child, Output};
 use std::time::Duration;
@@ -11,11 +11,12 @@ use crate::support::{number_from_env, project_with};
 use crate::usage::{account, turn, turns};
 
 const SESSIONS: usize = 50;
-const PURSE: u64 = 5_000_000;
+const BUDGET: u64 = 5_000_000;
 const RESERVED: u64 = 100_000;
-/// Most of the time a turn is under way.
+/// A time within which a turn is most likely running.
 const KILLED_WITHIN: Duration = Duration::from_millis(1_500);
-const CONFIG: &str = "version: 1\nlimits: {purse: {cost: 5, per: ever}, turn_cost: 0.1}\n";
+const CONFIG: &str =
+    "version: 1\nlimits: {budget: {cost: 5, period: total}, reserve_per_turn: {cost: 0.1}}\n";
 
 fn start(project: &TestProject, number: usize) -> Child {
     let (name, agent) = (format!("s{number}"), format!("scripted:turns/{number}.json"));
@@ -38,7 +39,7 @@ fn write_turns(project: &TestProject, number: usize, turns: &Value) {
     fs::write(directory.join(format!("{number}.json")), turns.to_string()).unwrap();
 }
 
-/// Performs one session, whose program may be killed and may be resumed then; answers how often it was killed.
+/// Runs one session, which may be killed and then resumed; returns the number of kills.
 fn perform(project: &TestProject, number: usize, mut random: SeededRandom) -> u32 {
     let mut process = start(project, number);
     let mut killed = 0;
@@ -54,7 +55,7 @@ fn perform(project: &TestProject, number: usize, mut random: SeededRandom) -> u3
         process = project.json_command(&["resume", &name, "--share-checkout"]).spawn().unwrap();
     }
     let output = process.wait_with_output().unwrap();
-    // One that is resumed may have been ended by another session that began.
+    // A resumed session may already have been ended by another session that started.
     let codes: &[i32] = if killed > 0 { &[6, 1, 4] } else { &[6, 4] };
     assert!(is_one_of(&output, codes), "{number}: {output:?}");
     killed
@@ -66,14 +67,14 @@ fn is_one_of(output: &Output, codes: &[i32]) -> bool {
 
 #[test]
 fn sessions_at_once_do_not_spend_more_than_there_is_however_often_they_are_killed() {
-    let seed = number_from_env("HOOKLOOP_PURSE_SEED", u64::from(std::process::id()));
-    let told = format!("HOOKLOOP_PURSE_SEED={seed}");
+    let seed = number_from_env("HOOKLOOP_BUDGET_SEED", u64::from(std::process::id()));
+    let told = format!("HOOKLOOP_BUDGET_SEED={seed}");
     let mut random = SeededRandom::new(seed);
     let project = project_with(CONFIG);
     for number in 0..SESSIONS {
         write_turns(&project, number, &turns(&mut random, 4, RESERVED));
     }
-    // One at least is killed in a turn.
+    // At least one session is killed during a turn.
     write_turns(&project, SESSIONS, &Value::Array(vec![turn(10, 0, 20_000)]));
     kill_in_turn(&project, SESSIONS);
     let killed: u32 = thread::scope(|scope| {
@@ -84,36 +85,36 @@ fn sessions_at_once_do_not_spend_more_than_there_is_however_often_they_are_kille
         let all: Vec<_> = (0..SESSIONS).map(one).collect();
         all.into_iter().map(|one| one.join().unwrap()).sum()
     });
-    // The next session gives those that died their end.
+    // The next session ends the killed ones.
     let last = start(&project, 0).wait_with_output().unwrap();
     assert!(is_one_of(&last, &[0, 4]), "{told} {last:?}");
     let sessions = project.json(&["sessions", "list", "--limit", "1000"]);
     let is_over = |session: &Value| !session["ended_at"].is_null();
     assert!(sessions.as_array().unwrap().iter().all(is_over), "{told} {sessions}");
     let account = account(&project.events_from(1));
-    assert!(account.most <= PURSE + RESERVED, "{told} {account:?}");
-    assert!(account.used + account.lost >= PURSE / 10 * 9, "{told} {account:?}");
+    assert!(account.most <= BUDGET + RESERVED, "{told} {account:?}");
+    assert!(account.used + account.lost >= BUDGET / 10 * 9, "{told} {account:?}");
     assert!(
         killed > 0 && account.lost > 0 && account.refusals > 0,
         "{told} {killed} killed, {account:?}"
     );
     let usage = project.json(&["usage"]);
-    let purse = &usage["purse"];
+    let budget = &usage["budget"];
     assert_eq!(usage["total"]["cost_micros"], account.used, "{told} {usage}");
     assert_eq!(usage["total"]["turns"], account.turns, "{told} {usage}");
-    assert_eq!(purse["limits"][0]["used"]["cost_micros"], account.used, "{told} {usage}");
-    assert_eq!(purse["limits"][0]["lost"]["cost_micros"], account.lost, "{told} {usage}");
-    assert_eq!(purse["reservations"].as_array().unwrap().len(), 0, "{told} {usage}");
+    assert_eq!(budget["limits"][0]["used"]["cost_micros"], account.used, "{told} {usage}");
+    assert_eq!(budget["limits"][0]["written_off"]["cost_micros"], account.lost, "{told} {usage}");
+    assert_eq!(budget["reservations"].as_array().unwrap().len(), 0, "{told} {usage}");
     project.assert_intact();
     assert_eq!(project.json(&["usage"]), usage, "{told}");
     use std::io::Write;
     let _ = writeln!(std::io::stderr(), "{killed} killed, {account:?}");
 }
 
-/// A turn is under way that nobody hears of again.
+/// Kills a session during a turn, which never reports its usage.
 fn kill_in_turn(project: &TestProject, number: usize) {
     let mut process = start(project, number);
-    let holds = || project.json(&["usage"])["purse"]["reserved"]["cost_micros"] == RESERVED;
+    let holds = || project.json(&["usage"])["budget"]["reserved"]["cost_micros"] == RESERVED;
     while !holds() {
         thread::sleep(Duration::from_millis(5));
     }
@@ -122,36 +123,36 @@ fn kill_in_turn(project: &TestProject, number: usize) {
 }
 
 #[test]
-fn what_was_set_aside_for_a_turn_that_was_killed_counts_as_spent() {
+fn the_reservation_of_a_killed_turn_counts_as_spent() {
     let project = project_with(CONFIG);
     write_turns(&project, 1, &Value::Array(vec![turn(10, 0, 20_000)]));
     write_turns(&project, 2, &turns(&mut SeededRandom::new(1), 1, 1_000));
     kill_in_turn(&project, 1);
-    let purse = project.json(&["usage"])["purse"].clone();
-    assert_eq!(purse["reservations"][0]["running_here"], false, "{purse}");
-    assert_eq!(purse["limits"][0]["lost"]["cost_micros"], 0, "it may be resumed: {purse}");
-    // The next session ends it.
+    let budget = project.json(&["usage"])["budget"].clone();
+    assert_eq!(budget["reservations"][0]["running_here"], false, "{budget}");
+    assert_eq!(budget["limits"][0]["written_off"]["cost_micros"], 0, "can be resumed: {budget}");
+    // The next session ends the killed one.
     assert_eq!(start(&project, 2).wait().unwrap().code(), Some(6), "there is no gate");
-    let purse = project.json(&["usage"])["purse"].clone();
-    assert_eq!(purse["limits"][0]["lost"]["cost_micros"], RESERVED, "{purse}");
-    assert_eq!(purse["reserved"]["cost_micros"], 0, "{purse}");
+    let budget = project.json(&["usage"])["budget"].clone();
+    assert_eq!(budget["limits"][0]["written_off"]["cost_micros"], RESERVED, "{budget}");
+    assert_eq!(budget["reserved"]["cost_micros"], 0, "{budget}");
 }
 
 #[test]
 fn who_waits_for_the_dead_alone_does_not_wait() {
-    let config = "version: 1\nlimits: {purse: {cost: 0.15}, turn_cost: 0.1}\n";
+    let config = "version: 1\nlimits: {budget: {cost: 0.15}, reserve_per_turn: {cost: 0.1}}\n";
     let project = project_with(config);
     write_turns(&project, 1, &Value::Array(vec![turn(10, 0, 20_000)]));
     write_turns(&project, 2, &Value::Array(vec![turn(10, 0, 2_000), turn(10, 0, 20_000)]));
-    // It waits for the one that is alive, then finds what is left by the dead.
+    // The session waits for the running one, then finds only the reservation of a killed one.
     let waiting = {
         let mut first = start(&project, 1);
-        let holds = || project.json(&["usage"])["purse"]["reserved"]["cost_micros"] == RESERVED;
+        let holds = || project.json(&["usage"])["budget"]["reserved"]["cost_micros"] == RESERVED;
         while !holds() {
             thread::sleep(Duration::from_millis(5));
         }
         let waiting = start(&project, 2);
-        // From then on it ends nobody's session any more.
+        // After its start, the session no longer ends other sessions.
         let begins = || project.json(&["sessions", "list"]).as_array().unwrap().len() == 2;
         while !begins() {
             thread::sleep(Duration::from_millis(5));
@@ -163,7 +164,7 @@ fn who_waits_for_the_dead_alone_does_not_wait() {
     assert_eq!(waiting.status.code(), Some(4), "{waiting:?}");
     let why = project.json(&["why", "s2"]);
     let reasons = why["reasons"].to_string();
-    assert!(reasons.contains("purse") && reasons.contains("$0.15"), "{why}");
+    assert!(reasons.contains("budget") && reasons.contains("$0.15"), "{why}");
     assert_eq!(why["next"], "hookloop usage");
 }
 
@@ -180,11 +181,11 @@ fn a_turn_that_needs_more_gets_it_or_ends() {
     );
     let used =
         |project: &TestProject| project.json(&["usage"])["total"]["cost_micros"].as_u64().unwrap();
-    assert_eq!(used(&project), 1_000_000, "ten times what was set aside at first");
+    assert_eq!(used(&project), 1_000_000, "ten times the first reservation");
     write_turns(&project, 2, &Value::Array(vec![turn(50_000_000, 1_000, 2_000)]));
     let ended = start(&project, 2).wait_with_output().unwrap();
     assert_eq!(ended.status.code(), Some(4), "{ended:?}");
-    assert!((PURSE - RESERVED..=PURSE).contains(&used(&project)), "{}", used(&project));
+    assert!((BUDGET - RESERVED..=BUDGET).contains(&used(&project)), "{}", used(&project));
     let account = account(&project.events_from(1));
-    assert!(account.most <= PURSE && account.refusals == 1, "{account:?}");
+    assert!(account.most <= BUDGET && account.refusals == 1, "{account:?}");
 }

@@ -11,6 +11,7 @@
 //! which every start would read.
 
 use std::env;
+use std::path::Path;
 use std::process::Command;
 
 /// The first glibc that applies packed relocations.
@@ -51,9 +52,13 @@ fn commit() -> String {
     if is("PROFILE", "debug") {
         return "none, a development build".to_owned();
     }
-    println!("cargo::rerun-if-changed=../../.git/HEAD");
-    println!("cargo::rerun-if-changed=../../.git/refs/heads");
-    let arguments = ["log", "-1", "--format=%h (%cs)"];
+    for path in ["../../.git/HEAD", "../../.git/refs/heads"] {
+        // Cargo would run this script again each time for a path that does not exist.
+        if Path::new(path).exists() {
+            println!("cargo::rerun-if-changed={path}");
+        }
+    }
+    let arguments = ["log", "-1", "--abbrev=12", "--format=%h (%cs)"];
     let output = Command::new("git").args(arguments).output().ok();
     let output = output.filter(|output| output.status.success());
     let text = output.and_then(|output| String::from_utf8(output.stdout).ok());

@@ -228,6 +228,9 @@ fn shell<'a>(line: &str, runner: &ExecContext, order: &TurnRequest<'a>) -> Job<'
     }
 }
 
+/// The epoch of a claim that a person exported for their own commands.
+const EPOCH_VARIABLE: &str = "HOOKLOOP_EPOCH";
+
 /// Returns the environment of a turn: the user's, the variables of the configuration and of the turn, and the named
 /// secrets.
 fn environment(
@@ -240,7 +243,8 @@ fn environment(
     let added = configured.iter().map(|(name, value)| (name.as_str(), value)).chain(turn);
     let mut env = without_diagnostics(runner);
     // The variable names an event of the project whose hook started this program, which may be another project.
-    env.retain(|(name, _)| name != CAUSE_VARIABLE);
+    // The epoch belongs to a claim of the user, and not to the claim of the session.
+    env.retain(|(name, _)| name != CAUSE_VARIABLE && name != EPOCH_VARIABLE);
     for (name, value) in added {
         env.retain(|(known, _)| known != name);
         env.push((name.into(), value.into()));

@@ -107,7 +107,7 @@ impl From<FleetDirective> for WorkerState {
 pub struct ServedProject {
     pub project: String,
     /// The reason why the worker claims no task of the project, if there is one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(alias = "unfit", default, skip_serializing_if = "Option::is_none")]
     pub ineligible: Option<String>,
 }
 

@@ -49,9 +49,7 @@ fn main() -> ExitCode {
         Some(argument) if argument == CONFINED_ARGUMENT => return confined_exec(),
         _ => {}
     }
-    if std::env::var_os(cli::complete::VARIABLE).is_some() {
-        cli::complete::answer();
-    }
+    cli::complete::answer();
     // Like `Cli::parse()`, without the cost of dropping the parser: the process ends soon.
     let words = match HelpRequest::of(std::env::args_os().skip(1).collect()) {
         HelpRequest::Words(words) => words,
@@ -104,17 +102,19 @@ fn print_all_commands() -> ExitCode {
 
 /// Prints the mistake in the command line, or the requested help.
 fn misunderstood(error: &clap::Error, hint: Option<String>, words: &[OsString]) -> ExitCode {
+    // An agent reads 2 as a hook's refusal and would continue for ever.
+    let is_hook = words.first().is_some_and(|name| name == cli::HOOK);
     let is_help = error.exit_code() == 0;
-    if !is_help && words.iter().any(|word| word == "--json") {
-        return usage_error(error, hint).report(true);
+    let mut options = words.iter().take_while(|word| *word != "--");
+    if !is_help && options.any(|word| word == "--json") {
+        let code = usage_error(error, hint).report(true);
+        return if is_hook { ExitCode::FAILURE } else { code };
     }
     // If standard error is closed, only the exit code is left.
     let _ = error.print();
     if let Some(hint) = hint {
         let _ = writeln!(anstream::stderr(), "\n  tip: {hint}");
     }
-    // An agent reads 2 as a hook's refusal and would continue for ever.
-    let is_hook = words.first().is_some_and(|name| name == cli::HOOK);
     match error.exit_code() {
         0 => ExitCode::SUCCESS,
         _ if is_hook => ExitCode::FAILURE,

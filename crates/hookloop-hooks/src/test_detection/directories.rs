@@ -106,7 +106,7 @@ fn search_within(root: &Path, directories_max: usize) -> ProjectDirectories {
         if directories > directories_max || number >= ENTRIES_MAX {
             let place = entry.path().strip_prefix(root).unwrap_or(entry.path()).display();
             found.notices.push(format!(
-                "the search for projects stopped at `{place}`, after {directories} directories: type `hookloop --project DIR \
+                "the search for projects stopped at `{place}`, after {directories} directories: run `hookloop -C DIR \
                  init` for a part of the repository, or add gates by hand"
             ));
             break;

@@ -1,6 +1,9 @@
 //! Candidates for completions of a shell: tasks, sessions, hooks and agents of the project.
 
 use std::collections::BTreeSet;
+use std::env;
+use std::ffi::OsString;
+use std::path::PathBuf;
 
 use clap::{Arg, Command, CommandFactory};
 use clap_complete::engine::{ArgValueCandidates, CompletionCandidate};
@@ -12,16 +15,27 @@ use super::context::CommandContext;
 use super::{Cli, GlobalArgs};
 use crate::error::CliResult;
 
-/// The variable that a shell sets to ask for candidates.
-pub(crate) const VARIABLE: &str = "COMPLETE";
+/// The variable that a completion script sets to ask for candidates.
+pub(crate) const VARIABLE: &str = "HOOKLOOP_COMPLETE";
+/// The first argument of a completion script; the words of the command line follow.
+const WORDS_FOLLOW: &str = "--";
+/// The log of a project on this machine, in its state directory.
+const LOCAL_LOG: &str = "hookloop.db";
 
 /// Most candidates of one kind. A shell shows no more than a screen of them.
 const CANDIDATES_MAX: usize = 200;
 /// Longest description of a candidate.
 const DESCRIPTION_MAX: usize = 60;
 
-/// Answers a shell that asks for candidates or for its completion script.
+/// Answers a completion script that asks for candidates. Does nothing for any other call.
+///
+/// The variable alone is not enough: a gate that inherits it must run.
 pub(crate) fn answer() {
+    let is_asked = env::var_os(VARIABLE).is_some()
+        && env::args_os().nth(1).is_some_and(|argument| argument == WORDS_FOLLOW);
+    if !is_asked {
+        return;
+    }
     clap_complete::CompleteEnv::with_factory(parser).var(VARIABLE).complete();
 }
 
@@ -49,13 +63,34 @@ fn with_names(arg: Arg) -> Arg {
     arg.add(ArgValueCandidates::new(candidates))
 }
 
-/// Returns candidates from the project of the current directory; none if it cannot be read.
+/// Returns candidates from the project of the command line; none if it cannot be read.
+///
+/// A project without a log on this machine has none: completion creates no file and connects to no server.
 fn in_project(
     find: impl FnOnce(&Project) -> CliResult<Vec<CompletionCandidate>>,
 ) -> Vec<CompletionCandidate> {
-    let mut context = CommandContext::new(GlobalArgs::default());
+    let directory = directory_in(env::args_os().skip(1));
+    let mut context = CommandContext::new(GlobalArgs { directory, ..GlobalArgs::default() });
+    let has_local_log = context.place().is_ok_and(|place| place.state.join(LOCAL_LOG).is_file());
+    if !has_local_log || env::var_os("HOOKLOOP_STORE").is_some() {
+        return Vec::new();
+    }
     // A shell that completes shows no errors.
     context.project_to_read().and_then(|project| find(&project)).unwrap_or_default()
+}
+
+/// Returns the directory that `-C` or `--directory` names in a command line.
+fn directory_in(mut words: impl Iterator<Item = OsString>) -> Option<PathBuf> {
+    while let Some(word) = words.next() {
+        if word == "-C" || word == "--directory" {
+            return words.next().map(PathBuf::from);
+        }
+        let text = word.to_str().unwrap_or_default();
+        if let Some(directory) = text.strip_prefix("--directory=") {
+            return Some(PathBuf::from(directory));
+        }
+    }
+    None
 }
 
 fn candidate(name: &str, description: &str) -> CompletionCandidate {

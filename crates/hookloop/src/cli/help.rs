@@ -41,18 +41,35 @@ pub(crate) enum HelpRequest {
 impl HelpRequest {
     /// Reads the words after the program's name.
     pub(crate) fn of(words: Vec<OsString>) -> HelpRequest {
-        match words.split_first() {
-            Some((first, rest)) if first == HELP => {
-                if rest.len() == 1 && rest[0] == ALL {
-                    return HelpRequest::AllCommands;
-                }
-                // The overview has short descriptions of the options.
-                let help = if rest.is_empty() { "-h" } else { "--help" };
-                HelpRequest::Words(rest.iter().cloned().chain([help.into()]).collect())
-            }
-            _ => HelpRequest::Words(words),
+        let at = first_command(&words);
+        if words.get(at).is_none_or(|word| word != HELP) {
+            return HelpRequest::Words(words);
+        }
+        let (options, rest) = (&words[..at], &words[at + 1..]);
+        match rest {
+            [only] if only == ALL => HelpRequest::AllCommands,
+            // The overview has short descriptions of the options.
+            [] => HelpRequest::Words([options, &["-h".into()]].concat()),
+            [only] if only == HELP => HelpRequest::Words([options, &["-h".into()]].concat()),
+            rest => HelpRequest::Words([options, rest, &["--help".into()]].concat()),
         }
     }
+}
+
+/// Returns the place of the first word that is neither a global option nor its value.
+fn first_command(words: &[OsString]) -> usize {
+    const WITH_VALUE: [&str; 4] = ["-C", "--directory", "--color", "--trust"];
+    let mut at = 0;
+    while let Some(word) = words.get(at) {
+        if WITH_VALUE.iter().any(|option| word == option) {
+            at += 2;
+        } else if word.to_str().is_some_and(|word| word.starts_with('-')) {
+            at += 1;
+        } else {
+            break;
+        }
+    }
+    at
 }
 
 /// Returns the parser with its commands in groups in its own help.
@@ -111,6 +128,9 @@ mod tests {
         assert_eq!(of("help task add"), HelpRequest::Words(words("task add --help")));
         assert_eq!(of("help all"), HelpRequest::AllCommands);
         assert_eq!(of("message help"), HelpRequest::Words(words("message help")));
+        assert_eq!(of("-C help status"), HelpRequest::Words(words("-C help status")));
+        assert_eq!(of("--json help run"), HelpRequest::Words(words("--json run --help")));
+        assert_eq!(of("help help"), HelpRequest::Words(words("-h")));
     }
 
     #[test]

@@ -170,6 +170,11 @@ impl CliError {
         self.hint.as_ref().map(UserHint::text)
     }
 
+    /// Whether the hint is a command, and not a sentence.
+    pub(crate) fn has_command(&self) -> bool {
+        matches!(self.hint, Some(UserHint::Command(_)))
+    }
+
     /// Whether the reader has closed the output, which is no failure.
     fn is_broken_pipe(&self) -> bool {
         self.message == BROKEN_PIPE

@@ -60,7 +60,8 @@ impl From<CliError> for ToolRefusal {
         // The command line's hint is for the person at it. An agent is never given a command that trusts
         // something: it might type it.
         let next = match error.tip().filter(|tip| !tip.contains("trust")) {
-            Some(tip) => format!("ask your user to run: {tip}"),
+            Some(tip) if error.has_command() => format!("ask your user to run: {tip}"),
+            Some(tip) => format!("tell your user: {tip}"),
             None => "tell your user".to_owned(),
         };
         ToolRefusal::new(code, error.message().to_owned(), next)

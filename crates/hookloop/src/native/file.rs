@@ -124,7 +124,7 @@ pub(crate) fn remove_empty(directories: &[PathBuf]) {
 impl From<FileError> for CliError {
     fn from(error: FileError) -> CliError {
         match error {
-            FileError::Changed(_) => CliError::refused(error).hint("run the command again"),
+            FileError::Changed(_) => CliError::refused(error).advice("run the command again"),
             FileError::Long(_) | FileError::NoFile(_) => CliError::usage(error),
             FileError::Io { .. } => CliError::system(error),
         }

@@ -273,7 +273,7 @@ impl From<PlanError> for CliError {
             PlanError::NoText(_) => CliError::usage(message),
             PlanError::NoHome => CliError::usage(message).hint("export HOME=/home/you"),
             PlanError::LeadsOut { .. } => {
-                CliError::refused(message).hint("add --user, or put a file there")
+                CliError::refused(message).advice("add `--user`, or put a file there")
             }
             PlanError::File(error) => error.into(),
         }

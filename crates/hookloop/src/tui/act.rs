@@ -76,8 +76,5 @@ fn follow(project: &Project, settled: DecisionResult, what: &str) -> Result<Stri
 
 /// Returns an error in one line, with the next command.
 fn words(error: &CliError) -> String {
-    match error.tip() {
-        Some(tip) => format!("{}; run `{tip}`", error.message()),
-        None => error.message().to_owned(),
-    }
+    error.told()
 }

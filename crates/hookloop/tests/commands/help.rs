@@ -84,7 +84,9 @@ fn a_shell_completes_names_of_the_project() {
     let complete = |line: &[&str]| {
         let mut command = project.hookloop(&[]);
         command.args(["--"]).args(line);
-        command.env("COMPLETE", "bash").env("_CLAP_COMPLETE_INDEX", (line.len() - 1).to_string());
+        command
+            .env("HOOKLOOP_COMPLETE", "bash")
+            .env("_CLAP_COMPLETE_INDEX", (line.len() - 1).to_string());
         command.env("_CLAP_IFS", "\n").env("_CLAP_COMPLETE_COMP_TYPE", "9");
         let output = command.output().unwrap();
         assert!(output.status.success(), "{output:?}");
@@ -96,4 +98,40 @@ fn a_shell_completes_names_of_the_project() {
     assert!(complete(&["hookloop", "hooks", "show", "my"]).contains("my-gate"));
     assert!(complete(&["hookloop", "run", "x", "--agent", "cl"]).contains("claude"));
     assert!(complete(&["hookloop", "re"]).contains("resume"));
+    let elsewhere = tempfile::tempdir().unwrap();
+    let root = project.root().to_str().unwrap().to_owned();
+    let mut command = project.hookloop(&["--", "hookloop", "-C", &root, "task", "show", "p"]);
+    command.current_dir(elsewhere.path()).env("HOOKLOOP_COMPLETE", "bash");
+    let output = command.env("_CLAP_COMPLETE_INDEX", "5").env("_CLAP_IFS", "\n").output().unwrap();
+    assert!(String::from_utf8(output.stdout).unwrap().contains("parser"));
+}
+
+#[test]
+fn completion_creates_no_state() {
+    let project = Project::bare();
+    project.write("hookloop.yaml", "version: 1\n");
+    let mut command = project.hookloop(&["--", "hookloop", "task", "show", ""]);
+    command.env("HOOKLOOP_COMPLETE", "bash").env("_CLAP_COMPLETE_INDEX", "3");
+    assert!(command.env("_CLAP_IFS", "\n").status().unwrap().success());
+    assert!(!project.home().join(".local/state/hookloop").exists());
+}
+
+#[test]
+fn an_inherited_variable_of_completion_changes_no_command() {
+    let project = Project::with_config("hooks: {stop: [{name: no, command: 'exit 2'}]}\n");
+    project.trust();
+    for value in ["bash", "1"] {
+        let mut command = project.hookloop(&["hooks", "run", "no"]);
+        let output =
+            command.env("HOOKLOOP_COMPLETE", value).env("COMPLETE", value).output().unwrap();
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+    }
+}
+
+#[test]
+fn a_mistake_in_the_command_of_an_agents_hook_is_no_refusal() {
+    let project = Project::bare();
+    for args in [&["hook", "Stop", "--bogus"][..], &["hook", "Stop", "--bogus", "--json"]] {
+        assert_eq!(project.run(args).code, 1, "{args:?}");
+    }
 }

@@ -63,7 +63,6 @@ fn main() -> ExitCode {
             examples::with_examples(cli::Cli::command()),
             false,
         ));
-        parser.build();
         parsed = parse(&mut parser, &words);
     }
     let cli = match parsed {

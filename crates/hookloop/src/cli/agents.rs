@@ -4,6 +4,7 @@ mod list;
 mod trust;
 
 use clap::Subcommand;
+pub(super) use list::names;
 
 use crate::cli::context::CommandContext;
 use crate::error::CliResult;

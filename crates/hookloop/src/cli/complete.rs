@@ -1,26 +1,23 @@
 //! Candidates for completions of a shell: tasks, sessions, hooks and agents of the project.
 
-use std::collections::BTreeSet;
 use std::env;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Arg, Command, CommandFactory};
 use clap_complete::engine::{ArgValueCandidates, CompletionCandidate};
-use hookloop_config::agents::profile::AGENT_PROFILES;
+use hookloop_core::excerpt::first_chars;
 use hookloop_engine::project::Project;
 use hookloop_engine::store::TaskFilter;
 
 use super::context::CommandContext;
-use super::{Cli, GlobalArgs};
+use super::{Cli, GlobalArgs, agents};
 use crate::error::CliResult;
 
 /// The variable that a completion script sets to ask for candidates.
 pub(crate) const VARIABLE: &str = "HOOKLOOP_COMPLETE";
 /// The first argument of a completion script; the words of the command line follow.
 const WORDS_FOLLOW: &str = "--";
-/// The log of a project on this machine, in its state directory.
-const LOCAL_LOG: &str = "hookloop.db";
 
 /// Most candidates of one kind. A shell shows no more than a screen of them.
 const CANDIDATES_MAX: usize = 200;
@@ -57,7 +54,7 @@ fn with_names(arg: Arg) -> Arg {
         Some("TASK") => tasks,
         Some("SESSION") => sessions,
         Some("HOOK") => hooks,
-        Some("AGENT") => agents,
+        Some("AGENT") => agent_names,
         _ => return arg,
     };
     arg.add(ArgValueCandidates::new(candidates))
@@ -71,7 +68,7 @@ fn in_project(
 ) -> Vec<CompletionCandidate> {
     let directory = directory_in(env::args_os().skip(1));
     let mut context = CommandContext::new(GlobalArgs { directory, ..GlobalArgs::default() });
-    let has_local_log = context.place().is_ok_and(|place| place.state.join(LOCAL_LOG).is_file());
+    let has_local_log = context.place().is_ok_and(|place| place.database().is_file());
     if !has_local_log || env::var_os("HOOKLOOP_STORE").is_some() {
         return Vec::new();
     }
@@ -95,7 +92,7 @@ fn directory_in(mut words: impl Iterator<Item = OsString>) -> Option<PathBuf> {
 
 fn candidate(name: &str, description: &str) -> CompletionCandidate {
     let description = crate::sanitize::plain(description).to_string();
-    let description: String = description.chars().take(DESCRIPTION_MAX).collect();
+    let description = first_chars(&description, DESCRIPTION_MAX);
     CompletionCandidate::new(name).help(Some(description.into()))
 }
 
@@ -123,11 +120,9 @@ fn hooks() -> Vec<CompletionCandidate> {
     })
 }
 
-fn agents() -> Vec<CompletionCandidate> {
+fn agent_names() -> Vec<CompletionCandidate> {
     in_project(|project| {
-        let own = project.rules().agents.iter().map(|settings| settings.name.as_str());
-        let known = AGENT_PROFILES.iter().map(|known| known.name);
-        let names: BTreeSet<&str> = own.chain(known).collect();
+        let names = agents::names(project.rules());
         Ok(names.into_iter().take(CANDIDATES_MAX).map(|name| candidate(name, "")).collect())
     })
 }

@@ -3,7 +3,9 @@
 use std::ffi::OsString;
 use std::fmt::Write as _;
 
-use clap::Command;
+use clap::{Arg, Args as _, Command};
+
+use super::GlobalArgs;
 
 /// The command that prints help.
 const HELP: &str = "help";
@@ -41,6 +43,9 @@ pub(crate) enum HelpRequest {
 impl HelpRequest {
     /// Reads the words after the program's name.
     pub(crate) fn of(words: Vec<OsString>) -> HelpRequest {
+        if !words.iter().any(|word| word == HELP) {
+            return HelpRequest::Words(words);
+        }
         let at = first_command(&words);
         if words.get(at).is_none_or(|word| word != HELP) {
             return HelpRequest::Words(words);
@@ -48,26 +53,34 @@ impl HelpRequest {
         let (options, rest) = (&words[..at], &words[at + 1..]);
         match rest {
             [only] if only == ALL => HelpRequest::AllCommands,
-            // The overview has short descriptions of the options.
-            [] => HelpRequest::Words([options, &["-h".into()]].concat()),
-            [only] if only == HELP => HelpRequest::Words([options, &["-h".into()]].concat()),
+            rest if rest.iter().all(|word| word == HELP) => {
+                // The overview has short descriptions of the options.
+                HelpRequest::Words([options, &["-h".into()]].concat())
+            }
             rest => HelpRequest::Words([options, rest, &["--help".into()]].concat()),
         }
     }
 }
 
+fn is_option(word: &&str) -> bool {
+    word.starts_with('-')
+}
+
 /// Returns the place of the first word that is neither a global option nor its value.
 fn first_command(words: &[OsString]) -> usize {
-    const WITH_VALUE: [&str; 4] = ["-C", "--directory", "--color", "--trust"];
+    let global = GlobalArgs::augment_args(Command::new(HELP));
+    let takes_value = |word: &str| {
+        let is_named = |option: &Arg| {
+            let long = option.get_long().is_some_and(|long| word.strip_prefix("--") == Some(long));
+            let short = option.get_short().is_some_and(|short| word == format!("-{short}"));
+            long || short
+        };
+        let mut with_values = global.get_arguments().filter(|o| o.get_action().takes_values());
+        with_values.any(is_named)
+    };
     let mut at = 0;
-    while let Some(word) = words.get(at) {
-        if WITH_VALUE.iter().any(|option| word == option) {
-            at += 2;
-        } else if word.to_str().is_some_and(|word| word.starts_with('-')) {
-            at += 1;
-        } else {
-            break;
-        }
+    while let Some(option) = words.get(at).and_then(|word| word.to_str()).filter(is_option) {
+        at += if takes_value(option) { 2 } else { 1 };
     }
     at
 }

@@ -19,7 +19,7 @@ pub(super) fn run(project: &Project, channels: &Arc<ScreenChannels>) {
             (ScreenEffect::Open(leaf), Some(runner)) => {
                 ScreenInput::Opened(pager::open(&leaf, runner))
             }
-            (effect, _) => ScreenInput::Done(act(project, effect).map_err(|error| words(&error))),
+            (effect, _) => ScreenInput::Done(act(project, effect).map_err(|error| error.told())),
         };
         channels.done(input);
     }
@@ -72,9 +72,4 @@ fn follow(project: &Project, settled: DecisionResult, what: &str) -> Result<Stri
     }
     let next = next.map_or(String::new(), |next| format!("; then: {next}"));
     Ok(format!("{what}{next}"))
-}
-
-/// Returns an error in one line, with the next command.
-fn words(error: &CliError) -> String {
-    error.told()
 }

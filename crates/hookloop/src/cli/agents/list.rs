@@ -3,6 +3,7 @@
 use hookloop_agents::repo_consent::{AgentChoices, AgentRefusal, fit};
 use hookloop_config::agents::AgentSettings;
 use hookloop_config::agents::profile::AGENT_PROFILES;
+use hookloop_config::effective::EffectiveConfig;
 use hookloop_core::hook::HookSource;
 use serde_json::json;
 
@@ -11,6 +12,13 @@ use crate::cli::context::CommandContext;
 use crate::error::CliResult;
 use crate::output::{BOLD, DIM, TableCell};
 use crate::sanitize::plain;
+
+/// Returns the configured agents, then the other agents that hookloop knows.
+pub(in crate::cli) fn names(rules: &EffectiveConfig) -> Vec<&str> {
+    let is_new = |name: &&str| rules.agents.iter().all(|settings| settings.name != **name);
+    let known = AGENT_PROFILES.iter().map(|known| known.name).filter(is_new);
+    rules.agents.iter().map(|settings| settings.name.as_str()).chain(known).collect()
+}
 
 /// List agents with their state and permissions
 #[derive(clap::Args)]
@@ -21,10 +29,7 @@ impl AgentListArgs {
         let project = context.project_to_read()?;
         let rules = project.rules();
         let runner = runner(&project)?;
-        let is_new = |name: &&str| rules.agents.iter().all(|settings| settings.name != **name);
-        let known = AGENT_PROFILES.iter().map(|known| known.name).filter(is_new);
-        let names: Vec<&str> =
-            rules.agents.iter().map(|settings| settings.name.as_str()).chain(known).collect();
+        let names = names(rules);
         let lines: Vec<_> = names
             .iter()
             .map(|name| {

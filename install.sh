@@ -48,7 +48,7 @@ target() {
     'Darwin arm64') say aarch64-apple-darwin ;;
     'Darwin x86_64') say x86_64-apple-darwin ;;
     *)
-      fail "there is no hookloop for $system on $machine" \
+      fail "no release of hookloop supports $system on $machine" \
         'It runs on Linux and macOS, on x86_64 and arm64: in a virtual machine or a container it runs elsewhere, too.'
       ;;
   esac
@@ -60,10 +60,10 @@ check_address() {
     https://*) scheme=https ;;
     http://127.0.0.1:* | http://127.0.0.1/* | http://localhost:* | http://localhost/*) scheme=http ;;
     '')
-      fail 'where releases are is not known' \
+      fail 'the address of the releases is unknown' \
         "Set HOOKLOOP_DOWNLOADS to their address, for example https://github.com/OWNER/hookloop/releases"
       ;;
-    *) fail "not an address that is safe to install from: $1" 'It has to begin with https://' ;;
+    *) fail "the download address is not secure: $1" 'The address must begin with https://' ;;
   esac
 }
 
@@ -75,8 +75,8 @@ fetch() {
   elif has wget; then
     wget -q -T "$connect_max" -O "$2" "$1"
   else
-    fail 'neither curl nor wget is here' 'Install one of them, and run this again.'
-  fi || fail "$1 could not be fetched" "Is there such a release? See ${downloads}"
+    fail 'neither curl nor wget is installed' 'Install one of them, then run this script again.'
+  fi || fail "cannot download $1" "Is there such a release? See ${downloads}"
 }
 
 digest() {
@@ -95,8 +95,8 @@ check() {
   expected="$(awk -v name="$name" '$2 == name || $2 == "*" name { print $1 }' "$2")"
   [ -n "$expected" ] || fail "SHA256SUMS does not list $name" "Nothing was installed."
   found="$(digest "$1")"
-  [ -n "$found" ] || fail 'nothing here can make a SHA-256' 'Install sha256sum, shasum or openssl, and run this again.'
-  [ "$found" = "$expected" ] || fail "$name is not what its release lists" \
+  [ -n "$found" ] || fail 'no program computes SHA-256 checksums' 'Install sha256sum, shasum or openssl, then run this script again.'
+  [ "$found" = "$expected" ] || fail "$name does not have the checksum that its release lists" \
     "expected $expected" "found    $found" \
     'Nothing was installed. Try again; if it stays so, tell the maintainers.'
 }
@@ -131,7 +131,7 @@ advise() {
       return
       ;;
   esac
-  say "$1 is not in your PATH. To have it there, now and in every new shell:"
+  say "$1 is not in your PATH. To add it for this shell and new shells:"
   shell="${SHELL:-sh}"
   case "${shell##*/}" in
     fish) say "  fish_add_path $1" ;;
@@ -155,7 +155,7 @@ main() {
       --version) version="${2#v}" && shift ;;
       --to) to="$2" && shift ;;
       --help) usage && exit ;;
-      *) fail "$1 is not an option" 'See --help.' ;;
+      *) fail "unknown option: $1" 'See --help.' ;;
     esac
     shift
   done
@@ -167,7 +167,7 @@ main() {
   from="$downloads/latest/download"
   [ -z "$version" ] || from="$downloads/download/v$version"
 
-  mkdir -p "$to" 2>/dev/null && [ -w "$to" ] || fail "$to can't be written to" 'Name another directory with --to.'
+  mkdir -p "$to" 2>/dev/null && [ -w "$to" ] || fail "cannot write to $to" 'Name another directory with --to.'
   to="$(cd "$to" && pwd)"
   work="$(mktemp -d)"
   trap 'rm -rf "$work"' EXIT
@@ -179,15 +179,15 @@ main() {
   tar -xzf "$work/$archive" -C "$work"
   unpacked="$work/hookloop-$target"
   now="$(version_of "$unpacked/hookloop")"
-  [ -n "$now" ] || fail "the program in $archive does not start here" 'Nothing was installed.'
+  [ -n "$now" ] || fail "the program in $archive does not run on this machine" 'Nothing was installed.'
 
   before="$(version_of "$to/hookloop")"
   put "$unpacked/hookloop" "$to/hookloop" 755
   case "$to" in */bin) put_extras "$unpacked" "$to" ;; esac
   case "$before" in
     '') say "hookloop $now is in $to" ;;
-    "$now") say "hookloop $now is in $to, as before" ;;
-    *) say "hookloop $now is in $to, in place of $before" ;;
+    "$now") say "hookloop $now is in $to already" ;;
+    *) say "hookloop $now is in $to. It replaces $before." ;;
   esac
   advise "$to"
 }

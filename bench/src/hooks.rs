@@ -79,7 +79,7 @@ pub fn conditions(rounds: usize) {
     let point: Point = "task_completed".parse().unwrap();
     let values = json!({
         "point": "task_completed", "event": "task_completed", "project": "p",
-        "task": { "id": "a", "type": "fix", "goal": "Mend it", "description": "", "labels": ["agent", "urgent"],
+        "task": { "id": "a", "type": "fix", "goal": "Fix it", "description": "", "labels": ["agent", "urgent"],
             "priority": 1, "state": "completed", "result": "" },
     });
     let texts = [

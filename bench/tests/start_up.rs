@@ -46,7 +46,7 @@ mod cost {
     }
 
     #[test]
-    fn short_commands_stay_near_the_floor() {
+    fn short_commands_stay_within_their_cpu_and_memory_limits() {
         let [floor, ready, version] = costs();
         let against_floor = |cost: &Cost| cost.cpu.median() / floor.cpu.median();
         let (of_ready, of_version) = (against_floor(&ready), against_floor(&version));

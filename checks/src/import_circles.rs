@@ -290,7 +290,7 @@ fn f() { a::g() }";
     }
 
     #[test]
-    fn tests_close_no_circle() {
+    fn imports_of_test_code_form_no_circle() {
         let source = "
 mod a { use crate::b::X; }
 mod b { #[cfg(test)] mod tests { use crate::a::Y; } #[cfg(test)] fn f() { crate::a::g() } }";

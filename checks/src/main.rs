@@ -24,7 +24,7 @@ const USAGE: &str = "usage: checks COMMAND
   names      Print the types that share a name
   public     Print the public items that no other crate names
   prose      Print the sentences without a noun as subject
-  stranger   Print one line for each figure
+  figures    Print one line for each figure
   picture    Print the arrows between crates; with --write, into ARCHITECTURE.md
   renew      Lower the ratchets to the figures of today
 ";
@@ -57,7 +57,7 @@ fn run(words: &[&str]) -> Result<String, CheckError> {
         ["names"] => names(&root, &members),
         ["public"] => public(&root, &members),
         ["prose"] => prose(&root),
-        ["stranger"] => stranger(&root, &members),
+        ["figures"] => figures(&root, &members),
         ["picture"] => Ok(picture(&members, &root)),
         ["picture", "--write"] => {
             draw_picture(&root.join(PICTURE_FILE), &picture(&members, &root))?;
@@ -146,7 +146,7 @@ fn unnamed_line(label: &str, unnamed: usize, total: usize) -> String {
     format!("{label}: {unnamed} of {total} public items are named by no other crate or test\n")
 }
 
-fn stranger(root: &Path, members: &[MemberPackage]) -> Result<String, CheckError> {
+fn figures(root: &Path, members: &[MemberPackage]) -> Result<String, CheckError> {
     let index = product_sources(root, members)?;
     let mut text = format!("arrows that close circles: {}\n", circle_arrows(&index).len());
     text.push_str(&summary(&index.files));

@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_globs_and_self_of_an_import_are_taken_apart() {
+    fn groups_globs_and_self_of_an_import_are_expanded() {
         let found = mentions("use crate::a::{self, b::{C, D as E}, f::*};");
         assert_eq!(found, ["crate::a", "crate::a::b::C", "crate::a::b::D", "crate::a::f"]);
     }
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn tests_and_visibilities_name_nothing() {
+    fn paths_in_test_code_and_visibilities_are_not_mentions() {
         let code = "pub(in crate::a) struct S; #[cfg(test)] fn f() { crate::b::g() }
             impl S { #[cfg(test)] fn h() { crate::c::i() } }";
         assert_eq!(mentions(code), ["S"]);

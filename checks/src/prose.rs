@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn comments_are_read_over_lines() {
+    fn sentences_of_comments_are_joined_across_lines() {
         let text = "//! What a module\n//! is for.\nfn a() {\n    // Returns the name of\n    // what is read.\n}\n";
         let figures = of(&comments(text));
         assert_eq!(figures.subjects, ["What a module is for."]);

@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn an_item_that_nobody_names_is_found() {
+    fn an_unused_public_item_is_found() {
         let library = "pub mod a { pub fn used() {} pub fn unused() {} fn private() {} }
             mod hidden { pub fn unreachable() {} }";
         assert_eq!(unnamed(library, "use library::a::used;"), ["a::unused"]);
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn the_interface_of_a_named_item_is_named() {
+    fn types_in_the_interface_of_a_named_item_count_as_named() {
         let library = "
             pub struct Result_; pub struct Field_; pub struct Hidden; pub struct Private; pub struct Body;
             pub struct S { pub a: Vec<Field_>, b: Hidden }

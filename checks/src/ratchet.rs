@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_is_no_longer_needed_has_to_go() {
+    fn an_unneeded_ratchet_line_must_be_removed() {
         let ratchets = allowed(&[("a.rs", 800), ("gone.rs", 900)]);
         assert_eq!(ratchets.compare(&rule(&[("a.rs", 700)])).len(), 2);
         let renewed = ratchets.renew(&[rule(&[("a.rs", 700)])]).unwrap();
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_renewed_sum_may_move_between_names_and_not_rise() {
+    fn a_renewed_ratchet_may_move_between_files_but_not_rise() {
         let ratchets = allowed(&[("a.rs", 800)]);
         let moved = ratchets.renew(&[rule(&[("b.rs", 800)])]).unwrap();
         assert_eq!(moved, allowed(&[("b.rs", 800)]));
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn ratchets_are_read_as_they_were_written() {
+    fn ratchets_are_read_back_unchanged() {
         let path = std::env::temp_dir().join(format!("ratchets-{}", std::process::id()));
         let ratchets = allowed(&[("a.rs", 800), ("b.rs", 900)]);
         ratchets.write(&path).unwrap();

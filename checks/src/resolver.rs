@@ -252,14 +252,14 @@ mod tests {
     }
 
     #[test]
-    fn names_of_other_crates_lead_nowhere() {
+    fn paths_into_other_crates_are_not_resolved() {
         let source = "mod a { use serde::Serialize; use log; }";
         assert_eq!(resolve(source, "a", "std::fs::read"), [""; 0]);
         assert_eq!(resolve(source, "a", "log::info"), ["a/log"]);
     }
 
     #[test]
-    fn imports_in_a_circle_end() {
+    fn circular_imports_are_resolved_without_a_loop() {
         let source =
             "mod a { pub use crate::b::*; } mod b { pub use crate::a::*; pub use crate::a::X; }";
         assert_eq!(resolve(source, "a", "crate::a::X"), ["b/X"]);
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn super_and_self_are_relative() {
+    fn super_and_self_are_resolved_relative_to_their_module() {
         let source = "mod a { mod b { mod c {} } mod d { pub fn x() {} } }";
         assert_eq!(resolve(source, "a::b::c", "super::super::d::x"), ["a::d/x"]);
         assert_eq!(resolve(source, "a", "self::d"), ["a::d"]);

@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn types_of_one_name_are_counted_and_those_in_functions_are_not() {
+    fn shared_type_names_are_counted_without_types_in_functions_and_tests() {
         let source = "
 struct A;
 mod b { enum A {} type C = u8; fn f() { struct C; } }

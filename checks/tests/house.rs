@@ -23,7 +23,7 @@ fn problems(rule: &RuleFigures) -> Vec<String> {
 
 /// Checks all rules of the product's sources in one test, because parsing dominates its duration.
 #[test]
-fn modules_have_no_import_circles_code_is_small_and_types_have_names_of_their_own() {
+fn import_circles_code_sizes_and_shared_type_names_are_within_limits() {
     let root = workspace_root();
     let index = product_sources(&root, &workspace_members(&root).unwrap()).unwrap();
     assert!(index.modules.len() > 100, "only {} modules", index.modules.len());
@@ -71,7 +71,7 @@ fn public_items_are_named_by_another_crate() {
 }
 
 #[test]
-fn the_picture_shows_the_arrows_between_crates() {
+fn the_architecture_picture_shows_the_dependencies_between_crates() {
     let root = workspace_root();
     let members = workspace_members(&root).unwrap();
     let drawn = drawn_picture(&root.join(PICTURE_FILE)).unwrap();
@@ -80,7 +80,7 @@ fn the_picture_shows_the_arrows_between_crates() {
 }
 
 #[test]
-fn the_product_is_built_without_test_code() {
+fn product_crates_do_not_depend_on_test_crates() {
     let root = workspace_root();
     let members = workspace_members(&root).unwrap();
     let arrows = crate_arrows(&members);

@@ -293,7 +293,7 @@ impl<'c> Verdict<'c> {
     /// Reads the stream from each node; returns one of the copies.
     fn read_copies(&mut self) -> Vec<Stored> {
         if !stream::wait_caught_up(self.cluster, &self.stream) {
-            self.broken.push("the copies do not come together".to_owned());
+            self.broken.push("the replicas do not converge".to_owned());
         }
         let last = stream::last(self.cluster, &self.stream).unwrap_or(0);
         let mut copies = HashMap::new();

@@ -82,7 +82,7 @@ pub(crate) fn check_chains(log: &[Stored], findings: &mut Findings) {
             findings.broken.push(format!("event {at} is in place {}", place + 1));
         }
         if !ids.insert(&stored.id) {
-            findings.doubled.push(format!("event id {} at {at} is there twice", stored.id));
+            findings.doubled.push(format!("event id {} at {at} occurs twice", stored.id));
         }
         let before = last.insert(&stored.subject, stored);
         let follows = match stored.after {
@@ -199,7 +199,7 @@ fn check_answers(operations: &[Operation], log: &[Stored], findings: &mut Findin
                     note(findings, &label, stored.len(), 0..1);
                 }
                 if matches!(operation.op, Op::Append { .. }) {
-                    findings.broken.push(format!("{label}: nobody else writes there"));
+                    findings.broken.push(format!("{label}: another writer used this subject"));
                 }
             }
         }

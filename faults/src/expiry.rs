@@ -73,7 +73,7 @@ fn freeze(holder: &Process, observer: &Process, number: usize) -> Result<(), Str
     }
     match soon(|| completion(holder, &task, epoch)) {
         Some(Outcome::Refused { .. }) => Ok(()),
-        other => Err(format!("{number}: the holder of {task} came back and was told {other:?}")),
+        other => Err(format!("{number}: the holder of {task} resumed and got {other:?}")),
     }
 }
 

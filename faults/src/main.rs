@@ -21,7 +21,7 @@
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::print_stdout,
-    reason = "a campaign: what it can't do ends it, and what it finds is printed"
+    reason = "a campaign prints its findings and stops at the first error"
 )]
 
 mod campaign;

@@ -97,7 +97,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> ExitCode {
     let seed = args.seed.unwrap_or_else(|| now_ms() % 1_000_000);
     let home = home(args.keep.as_deref(), &format!("{seed}-night"));
-    println!("seed {seed}; what is left of a failed night stays in {}", home.display());
+    println!("seed {seed}; the files of a failed night stay in {}", home.display());
     let args = match args.quick {
         true => Args { workers: 3, tasks: 24, ..args.clone() },
         false => args.clone(),
@@ -165,7 +165,7 @@ fn one_night(args: &Args, seed: u64, home: &Path) -> Report {
     wrong.extend(outlived.into_iter().map(|line| format!("outlived its worker: {line}")));
     for kind in [Kind::Killed, Kind::Stopped, Kind::Starved, Kind::Leader] {
         if !absences.iter().any(|absence| absence.kind == kind) {
-            wrong.push(format!("the work was done before anything was {kind:?}"));
+            wrong.push(format!("all tasks ended before a process was {kind:?}"));
         }
     }
     wrong.extend(drain(&mut yard));
@@ -332,7 +332,7 @@ pub(crate) fn drain(yard: &mut Yard) -> Vec<String> {
 pub(crate) fn read_log(yard: &Yard, home: &Path, wrong: &mut Vec<String>) -> Vec<Stored> {
     let stream = stream::of_project(&yard.cluster, PROJECT).expect("the project has a stream");
     if !stream::wait_caught_up(&yard.cluster, &stream) {
-        wrong.push("the copies do not come together".to_owned());
+        wrong.push("the replicas do not converge".to_owned());
     }
     let last = stream::last(&yard.cluster, &stream).unwrap_or(0);
     let mut copies = HashMap::new();
@@ -425,7 +425,7 @@ impl Report {
             found.orphans.iter().filter(|orphan| orphan.fate == Fate::Resumed).count(),
             found.orphans.len(),
         ));
-        let head = ["seconds from … until somebody goes on", "n", "p50", "p99", "max"];
+        let head = ["seconds from … until a worker continues", "n", "p50", "p99", "max"];
         let mut lines = vec![head.map(str::to_owned).to_vec()];
         let orphans = || found.orphans.iter();
         let rows: [(&str, Vec<u64>); 4] = [

@@ -105,7 +105,9 @@ impl Ground {
             Scenario::Wipe => self.wipe(dice),
             Scenario::Restart => self.restart(dice),
             Scenario::Power => self.cut_power(),
-            Scenario::Claims | Scenario::Expiry => unreachable!("these strike by themselves"),
+            Scenario::Claims | Scenario::Expiry => {
+                unreachable!("these faults happen without an action")
+            }
         }
     }
 

@@ -112,7 +112,7 @@ fn stop(yard: &Yard) -> Vec<String> {
                 said.as_secs_f64()
             );
             if took > STOPPED_WITHIN {
-                wrong.push(format!("it took {took:?} until nothing ran any more"));
+                wrong.push(format!("the last process ended after {took:?}"));
             }
         }
         None => {
@@ -121,8 +121,9 @@ fn stop(yard: &Yard) -> Vec<String> {
     }
     let end = Instant::now() + QUIET;
     while Instant::now() < end && wrong.is_empty() {
-        wrong
-            .extend(started(yard).iter().map(|new| format!("begun after the order: {}", new.line)));
+        wrong.extend(
+            started(yard).iter().map(|new| format!("started after the directive: {}", new.line)),
+        );
         std::thread::sleep(LOOK);
     }
     wrong

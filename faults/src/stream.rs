@@ -151,7 +151,8 @@ async fn read_all(
 fn stored(message: &Message) -> Result<Stored, String> {
     let headers = message.headers.as_ref().ok_or("no headers")?;
     let needed = |name: &'static str| header(headers, name).ok_or(format!("no {name}"));
-    let seq: u64 = needed("Nats-Sequence")?.parse().map_err(|_| "a place that is no number")?;
+    let seq: u64 =
+        needed("Nats-Sequence")?.parse().map_err(|_| "a sequence that is not a number")?;
     let at: jiff::Timestamp =
         needed("Nats-Time-Stamp")?.parse().map_err(|error| format!("{seq}: {error}"))?;
     let payload: Payload =

@@ -28,7 +28,7 @@ fn get(address: &str, path: &str, headers: &str) -> (String, Value) {
 }
 
 #[test]
-fn it_prints_where_it_is_and_keeps_a_record() {
+fn the_fake_forge_prints_its_address_and_records_requests() {
     let repository = std::env::temp_dir().join(format!("github-fake-{}", std::process::id()));
     let made = Command::new("git").args(["init", "-q", "--bare"]).arg(&repository).status();
     assert!(made.unwrap().success());

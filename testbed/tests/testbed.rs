@@ -53,7 +53,7 @@ fn the_pid_is_that_of_the_server() {
 }
 
 #[test]
-fn a_paused_server_answers_when_it_goes_on() {
+fn a_paused_server_answers_after_sigcont() {
     let server = Server::single();
     server.stop_signal();
     assert!(server.monitor("/jsz").is_none());
@@ -62,7 +62,7 @@ fn a_paused_server_answers_when_it_goes_on() {
 }
 
 #[test]
-fn a_dropped_server_is_gone() {
+fn a_dropped_server_is_stopped_and_its_data_removed() {
     let server = Server::single();
     let (address, data) = (server.client_address(), server.store_dir().to_owned());
     assert!(data.exists());
@@ -80,7 +80,7 @@ fn a_server_outlives_the_thread_that_started_it() {
 }
 
 #[test]
-fn a_new_leader_follows_one_that_was_killed() {
+fn a_new_leader_is_elected_after_a_kill() {
     let cluster = Cluster::three();
     create(cluster.node(0), "S", 3);
     let first = cluster.wait_leader_of("S", None);
@@ -94,7 +94,7 @@ fn a_new_leader_follows_one_that_was_killed() {
 }
 
 #[test]
-fn a_parted_node_comes_back() {
+fn a_partitioned_node_rejoins_the_cluster() {
     let cluster = Cluster::in_namespaces();
     create(cluster.node(0), "S", 3);
     let leader = cluster.wait_leader_of("S", None);
@@ -135,17 +135,17 @@ fn messages(server: &Server, stream: &str) -> u64 {
 }
 
 #[test]
-fn a_power_cut_takes_what_was_not_synced() {
+fn a_power_cut_loses_unsynced_messages() {
     assert_eq!(survivors(Sync::Default, 50), 0);
 }
 
 #[test]
-fn a_power_cut_leaves_what_was_synced() {
+fn a_power_cut_keeps_synced_messages() {
     assert_eq!(survivors(Sync::Always, 50), 50);
 }
 
 #[test]
-fn a_cluster_that_lost_power_has_what_was_synced() {
+fn a_cluster_keeps_synced_messages_after_a_power_cut() {
     let disks = [Disk::new(), Disk::new(), Disk::new()];
     let cluster = Cluster::with(ClusterOptions {
         store_dirs: Some(disks.each_ref().map(|disk| disk.path().to_owned())),

@@ -506,7 +506,7 @@ mod tests {
     use super::{left_of_minute, stopped};
 
     #[test]
-    fn a_minute_is_waited_for_to_its_end() {
+    fn a_rate_limit_per_minute_is_waited_for_until_its_minute_ends() {
         let at = |seconds| UNIX_EPOCH + Duration::from_secs(seconds);
         let check = |then, now, seconds| {
             let wait = left_of_minute(at(then), at(now));
@@ -522,7 +522,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_end_of_a_turn_is_one() {
+    fn only_the_stop_reason_end_turn_is_a_success() {
         let said = || AcpTurnResult {
             message: "429".to_owned(),
             promises: Vec::new(),

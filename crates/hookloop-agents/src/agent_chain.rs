@@ -82,7 +82,7 @@ impl AgentChain {
         AgentChain { rules, roll, opened, news: Vec::new(), is_empty: false }
     }
 
-    /// Returns a crew for a session that takes no more turns.
+    /// Returns a agents for a session that takes no more turns.
     pub fn nobody(rules: &EffectiveConfig, plan: &SessionPlan) -> AgentChain {
         AgentChain { is_empty: true, ..AgentChain::new(rules, plan) }
     }

@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn the_line_of_stderr_is_the_one_that_states_the_error() {
+    fn the_reported_line_of_stderr_is_the_error_line() {
         let check = |stderr: &str, expected: Option<&str>| {
             assert_eq!(telling_line(stderr).as_deref(), expected, "{stderr}");
         };

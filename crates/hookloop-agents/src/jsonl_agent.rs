@@ -240,7 +240,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_whole_however_they_come() {
+    fn lines_are_joined_from_pieces_of_any_size() {
         let text = b"{\"a\":1}\n\n{\"b\":2}\nrest";
         for size in 1..text.len() {
             let (mut lines, mut seen) = (LineBuffer::default(), Vec::new());
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_is_too_long_is_left_out_and_the_next_one_is_not() {
+    fn a_line_over_the_limit_is_skipped_and_the_next_line_is_read() {
         let (mut lines, mut seen) = (LineBuffer::default(), Vec::new());
         let long = vec![b'x'; LINE_MAX / 2 + 1];
         for piece in [long.as_slice(), &long, b"\nnext\n"] {

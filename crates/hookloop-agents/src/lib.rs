@@ -33,7 +33,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-pub use command_access::CommandAccess;
+pub use command_access::{AgentPowers, CommandAccess};
 use hookloop_config::agents::{AgentDialect, AgentProgram, AgentSettings, NoSuchAgent};
 use hookloop_config::variables::DIAGNOSTICS_VARIABLE;
 use hookloop_core::excerpt::{ExcerptRules, head_and_tail};

@@ -96,7 +96,7 @@ mod tests {
     const NOW: u64 = 1_763_229_000_000;
 
     #[test]
-    fn limits_are_told_from_other_errors() {
+    fn rate_limits_are_distinguished_from_other_errors() {
         let check = |text: &str, expected: Option<Option<u64>>| {
             let wait = rate_limit(text, NOW).map(|until| until.map(|until| until - NOW));
             assert_eq!(wait, expected, "{text}");
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_that_is_no_time_to_wait_for_is_none() {
+    fn an_implausible_retry_time_of_a_rate_limit_is_ignored() {
         for text in [
             "429, retry after 99999999999999999999999",
             "429, retry after 9 days",

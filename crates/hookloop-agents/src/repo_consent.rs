@@ -38,7 +38,7 @@ pub enum AgentRefusal {
     #[error("this repository defines the agent `{0}`, and you have not agreed to that")]
     Undefined(String),
     #[error(
-        "this repository brings {} for {agent}, which {agent} would heed, and you have not agreed to that",
+        "this repository brings {} for {agent}, which {agent} would read, and you have not agreed to that",
         files.join(", ")
     )]
     Brought { agent: String, files: Vec<String> },
@@ -154,7 +154,7 @@ pub fn fit(
             (true, ..) => {}
             (false, true, _) => ignored = files,
             (false, false, Some(at)) => {
-                let what = format!("{name} would heed {}", files.join(", "));
+                let what = format!("{name} would read {}", files.join(", "));
                 return Err(PolicyRefusal { at: at.clone(), what }.into());
             }
             (false, false, None) => {

@@ -163,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_version_is_found_in_what_agents_print() {
+    fn versions_are_found_in_the_output_of_agents() {
         for (line, expected) in [
             ("2.1.325 (Claude Code)", Some(AgentVersion(2, 1, 325))),
             ("codex-cli 0.166.0", Some(AgentVersion(0, 166, 0))),

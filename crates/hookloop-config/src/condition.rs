@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn it_says_yes_or_no() {
+    fn a_condition_is_evaluated_to_true_or_false() {
         let values = json!({
             "event": "task_completed", "point": "task_completed", "project": "p",
             "task": { "id": "a", "type": "fix", "labels": ["agent", "urgent"], "priority": 0 },
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_found_when_it_is_read() {
+    fn mistakes_in_a_condition_are_found_when_compiled() {
         let check = |text: &str, part: &str| {
             let error = Condition::compile(text, &completed()).unwrap_err().to_string();
             assert!(error.contains(part), "{text}: {error}");

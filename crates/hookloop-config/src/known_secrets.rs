@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn secrets_are_removed_as_soon_as_they_are_known() {
+    fn secrets_are_redacted_once_they_are_added() {
         let mut known = KnownSecrets::new();
         let text = "denied: hush-hush, ghp_0123456789abcdefghijABCDEFGHIJ012345";
         let before = known.redacted(text).unwrap();
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn too_many_secrets_let_no_text_pass() {
+    fn no_text_is_returned_when_there_are_too_many_secrets() {
         let mut known = KnownSecrets::new();
         for number in 0..=SECRETS_MAX {
             known.add("S", format!("secret-{number}").as_bytes());

@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_listed_builtin_follows_just_the_points_it_is_listed_under() {
+    fn a_builtin_hook_runs_only_at_the_points_that_list_its_name() {
         let rules = parse(
             "version: 1
 hooks:
@@ -264,7 +264,7 @@ hooks:
     }
 
     #[test]
-    fn one_hook_may_follow_several_points() {
+    fn one_hook_may_run_at_several_points() {
         let log = |kind| format!("    - name: a\n      actions: [{{log: {{type: {kind}}}}}]\n");
         let file = |second| {
             format!(
@@ -328,6 +328,7 @@ hooks:
         check("version: 1\nscheduling:\n  wip: 0\n", 3, "`wip` is 1 or more");
         check("version: 1\nscheduling:\n  wip_by_type:\n    bug: 0\n", 4, "`bug` is 1 or more");
         check("version: 1\nscheduling:\n  limit: 1\n", 3, "limit");
+        check("version: 1\nloop:\n  stop_when: []\n", 3, "`stop_when` needs a stop condition");
         check("version: 1\nhooks:\n  task_done: []\n", 3, "task_done");
         check(
             "version: 1\nhooks:\n  stop:\n    - command: 'true'\n      needs: b\n",
@@ -338,7 +339,7 @@ hooks:
 
     /// The list of known keys must not suggest a key that is refused.
     #[test]
-    fn a_list_of_keys_names_no_key_that_is_refused() {
+    fn refused_keys_are_not_suggested_as_known_keys() {
         let (line, message) = complaint("version: 1\nsecret: {}\n");
         assert!(
             line == 2 && message.starts_with("unknown key `secret`; known keys: "),
@@ -360,7 +361,7 @@ hooks:
     }
 
     #[test]
-    fn a_limit_of_cost_is_an_amount_of_money() {
+    fn cost_limits_must_be_non_negative_amounts() {
         for amount in ["-1", ".nan", ".inf", "-.inf", "-0.01"] {
             for text in [
                 format!("limits:\n  max_cost: {amount}\n"),
@@ -382,7 +383,7 @@ hooks:
     }
 
     #[test]
-    fn a_length_without_a_unit_is_in_seconds() {
+    fn a_duration_without_a_unit_is_in_seconds() {
         for length in ["45", "'45'", "45s", "'45 s'"] {
             let text =
                 format!("version: 1\nlimits: {{max_duration: {length}, turn_timeout: {length}}}\n");
@@ -398,7 +399,7 @@ hooks:
     }
 
     #[test]
-    fn scheduling_is_read() {
+    fn scheduling_settings_are_parsed() {
         let check = |yaml: &str, aging: PriorityAging, wip: Option<u32>, of_bug: Option<u32>| {
             let text = format!("version: 1\nscheduling: {yaml}\n");
             let rules = parse(&text, &UserConfig::default()).map_err(|c| c.message).unwrap().rules;
@@ -414,7 +415,7 @@ hooks:
     }
 
     #[test]
-    fn what_can_not_be_read_has_a_place_too() {
+    fn an_unreadable_file_is_reported_with_line_and_column() {
         let check = |bytes: &[u8], line: u64, column: u64| {
             let error = settings_from(Path::new("f"), bytes).map(drop).unwrap_err();
             assert_eq!((error.line, error.column), (Some(line), Some(column)), "{error}");
@@ -428,7 +429,7 @@ hooks:
 
     /// Parsing an untrusted file is fast, even if the file is hostile.
     #[test]
-    fn the_worst_files_are_read_soon() {
+    fn hostile_files_are_parsed_within_a_time_limit() {
         let many = |entry: &dyn Fn(usize) -> String| -> String { (0..19_000).map(entry).collect() };
         for text in [
             format!("version: 1\nhooks: {{{}}}\n", many(&|n| format!("p{n}: [], "))),

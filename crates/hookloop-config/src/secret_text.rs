@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_is_found_and_not_shown() {
+    fn a_secret_is_read_from_its_source_and_hidden_in_debug_output() {
         let environment = [("A".into(), " hunter2-long \n".into()), ("B".into(), "abc".into())];
         let find = |given: SecretSource| given.find(&environment);
         let found = find(SecretSource::Variable("A".into())).unwrap();

@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn prices_of_tokens_are_read() {
+    fn token_prices_are_parsed() {
         let user = user("version: 1\nprices: {m: {input: 1.25, output: 10}}\n");
         let expected = TokenPrice {
             input_micros: 1_250_000,
@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn a_repository_leads_nobody_to_a_server_that_the_user_does_not_know() {
+    fn a_repository_cannot_name_a_remote_store_unknown_to_the_user() {
         let user =
             user("version: 1\nstores: {'nats://a:1,nats://b:1': {inbox_prefix: _INBOX_w}}\n");
         for (urls, named_by, allowed) in [
@@ -372,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_users_own_file_makes_a_store_unsafe() {
+    fn unsafe_durability_is_set_for_all_stores_or_for_one() {
         let everywhere = user("version: 1\ndurability: unsafe\n");
         let access = everywhere.access("nats://h:1", NamedBy::User).unwrap();
         assert_eq!(access.durability, NatsDurability::Unsafe);
@@ -388,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_are_beside_the_file_and_mistakes_have_a_line() {
+    fn credential_paths_are_relative_to_the_file_and_mistakes_have_a_line() {
         let user = user("version: 1\nstores:\n  nats://h:1: {credentials: w.creds}\n");
         let access = user.access("nats://h:1", NamedBy::User).unwrap();
         let Some(NatsCredentials::File(path)) = access.credentials else {
@@ -412,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn stores_have_names() {
+    fn store_names_are_parsed() {
         for good in ["sqlite", "nats://h:1", "tls://h", "nats://a:1,nats://b:2"] {
             assert_eq!(good.parse::<StoreName>().unwrap().to_string(), good);
         }

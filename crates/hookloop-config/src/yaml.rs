@@ -79,7 +79,7 @@ pub(crate) fn read_bytes<T>(
         message,
     };
     if bytes.len() as u64 > MAX_BYTES {
-        let message = format!("the file goes on here, after {MAX_BYTES} bytes, which are enough");
+        let message = format!("the file is longer than {MAX_BYTES} bytes");
         return Err(error(place_of(&bytes[..MAX_BYTES as usize]), message));
     }
     let text = std::str::from_utf8(bytes).map_err(|wrong| {

@@ -234,7 +234,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_entry_that_is_no_action_keeps_its_place_and_its_reason() {
+    fn an_invalid_action_is_kept_as_unreadable_with_its_reason() {
         for (entry, name, error) in [
             (json!({"type": "sudo", "payload": {"x": 1}}), "sudo", "there is no action `sudo`"),
             (json!({"type": "create_task", "payload": {}}), "create_task", "missing field `goal`"),
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_action_is_read_as_the_event_that_it_writes() {
+    fn a_log_action_is_parsed_with_its_event_type_and_data() {
         let whole = json!({"type": "log", "payload": {
             "timestamp": "2026-01-17T12:00:00Z", "type": "agent_metrics", "nodeId": "task_5",
             "data": {"durationMs": 9}, "metadata": {"triggeredBy": "ada"},

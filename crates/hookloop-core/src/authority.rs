@@ -224,14 +224,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_list_holds_every_action_once() {
+    fn the_list_of_controlled_actions_is_complete() {
         for (place, action) in ControlledAction::ALL.into_iter().enumerate() {
             assert_eq!(action as usize, place, "{action:?}");
         }
     }
 
     #[test]
-    fn a_person_decides_everything_and_an_agent_nothing() {
+    fn every_controlled_action_is_allowed_to_persons_and_to_no_agent() {
         for action in ControlledAction::ALL {
             assert!(action.is_allowed_to(ActorKind::Person));
             for agent in [ActorKind::SessionAgent, ActorKind::ExternalSession, ActorKind::Hook] {
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn a_worker_starts_sessions_and_merges_but_loosens_nothing() {
+    fn a_worker_may_run_sessions_and_merge_but_not_loosen_rules() {
         let allowed: Vec<ControlledAction> = ControlledAction::ALL
             .into_iter()
             .filter(|action| action.is_allowed_to(ActorKind::Worker))

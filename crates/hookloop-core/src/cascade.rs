@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_nearest_limit_cuts() {
+    fn a_cascade_is_cut_at_the_first_limit_reached() {
         let limits = CascadeLimits { depth: 2, fan_out: 4, total: 10 };
         assert_eq!(limits.allow(2, 0, 4), (4, None));
         assert_eq!(limits.allow(2, 0, 5), (4, Some(CascadeLimit::FanOut)));

@@ -111,7 +111,7 @@ pub struct Delivery {
 
 impl Delivery {
     /// Whether an event can change the delivery state. Most events can't.
-    pub fn heeds(event: &EventBody) -> bool {
+    pub fn concerns(event: &EventBody) -> bool {
         match event {
             EventBody::TaskSubmitted(submitted) => submitted.submission.is_some(),
             EventBody::TaskReleased(released) => {
@@ -235,7 +235,7 @@ mod tests {
     use crate::event::{NoData, TaskReleased, TaskSubmitted};
 
     #[test]
-    fn a_method_is_written_as_it_is_read() {
+    fn merge_methods_are_parsed_from_their_written_form() {
         for method in MergeMethod::ALL {
             assert_eq!(method.to_string().parse(), Ok(method));
             assert_eq!(serde_json::json!(method), method.name());
@@ -271,18 +271,18 @@ mod tests {
         EventBody::TaskReleased(TaskReleased { epoch: 1, reason, note: Some("why".to_owned()) })
     }
 
-    /// Applies events. An event that `heeds` rejects must change nothing.
+    /// Applies events. An event that `concerns` rejects must change nothing.
     fn after(events: &[EventBody]) -> Delivery {
         let mut delivery = Delivery::default();
         for event in events {
             let has_changed = delivery.apply(event);
-            assert!(Delivery::heeds(event) || !has_changed, "{event:?}");
+            assert!(Delivery::concerns(event) || !has_changed, "{event:?}");
         }
         delivery
     }
 
     #[test]
-    fn a_review_is_of_one_commit() {
+    fn a_review_counts_for_one_commit() {
         let delivery = after(&[submitted("a"), reviewed("qa", "a", true)]);
         assert!(delivery.review("qa", "a").is_some_and(|review| review.passed));
         assert_eq!(delivery.review("qa", "b"), None);
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_person_takes_is_one_commit_and_the_last_that_was_submitted() {
+    fn an_approval_counts_for_the_last_submitted_commit() {
         let approved = EventBody::TaskApproved(TaskApproved { head: "a".to_owned() });
         let delivery = after(&[submitted("a"), reviewed("qa", "a", false), approved.clone()]);
         assert!(delivery.is_approved("a") && !delivery.is_approved("b"));
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn a_submission_is_held_until_it_is_not() {
+    fn a_blocked_merge_lasts_until_unblocked_or_resubmitted() {
         let held = |reason: Option<&str>| {
             let reason = reason.map(str::to_owned);
             EventBody::MergeBlocked(MergeBlocked { head: "a".to_owned(), reason })
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_in_the_queue_is_of_one_commit_and_ends_with_its_submission() {
+    fn a_queue_position_belongs_to_one_commit_and_ends_with_its_submission() {
         let awaited = |reason: Option<&str>, position: u64| {
             let place =
                 QueuePlace { position, state: "queued".to_owned(), estimated_seconds: Some(90) };
@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_pushes_are_known_whoever_made_them() {
+    fn the_last_planned_pushes_are_kept() {
         let push = |n: usize| EventBody::PushPlanned(PushPlanned { head: n.to_string() });
         let all: Vec<EventBody> = (0..=PUSHES_MAX).chain([5]).map(push).collect();
         let pushes = after(&all).pushes;
@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn a_task_that_goes_back_says_how_often_and_why_until_a_person_looks() {
+    fn returns_of_a_task_are_counted_until_a_person_requeues_or_unblocks() {
         let back = EventBody::TaskReturned(TaskReturned {
             head: "a".to_owned(),
             by: "qa".to_owned(),

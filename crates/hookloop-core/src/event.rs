@@ -320,14 +320,14 @@ mod tests {
     }
 
     #[test]
-    fn what_a_newer_version_wrote_is_kept() {
+    fn events_of_a_newer_version_are_kept() {
         check("task_teleported", json!({"to": "mars"}));
         let newer = EventBody::decode("task_created", FORMAT + 1, r#"{"goals":["a"]}"#).unwrap();
         assert_eq!(newer.data(), json!({"goals": ["a"]}));
     }
 
     #[test]
-    fn damage_is_an_error() {
+    fn an_event_with_damaged_data_is_an_error() {
         assert!(EventBody::decode("task_created", FORMAT, r#"{"goal":1}"#).is_err());
         assert!(EventBody::decode("task_created", FORMAT, "").is_err());
     }

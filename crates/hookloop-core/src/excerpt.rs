@@ -187,6 +187,15 @@ pub fn demote_headings(text: &str) -> String {
     demoted.collect::<Vec<_>>().join("\n")
 }
 
+/// Returns a text as a code span of Markdown, in more backticks than any run of backticks in it.
+pub fn code_span(text: &str) -> String {
+    let longest = text.split(|c: char| c != '`').map(str::len).max().unwrap_or_default();
+    let fence = "`".repeat(longest + 1);
+    // A backtick beside the fence would belong to it. Readers ignore one space on each side.
+    let space = if text.starts_with('`') || text.ends_with('`') { " " } else { "" };
+    format!("{fence}{space}{text}{space}{fence}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -207,6 +216,20 @@ mod tests {
             None => (number(note.strip_suffix(" bytes").unwrap()), 0),
         };
         (head, LeftOut { bytes, lines }, tail)
+    }
+
+    #[test]
+    fn a_code_span_has_more_backticks_than_its_text() {
+        for (text, span) in [
+            ("npm test", "`npm test`"),
+            ("`42` in answer", "`` `42` in answer ``"),
+            ("echo `date`", "`` echo `date` ``"),
+            ("a `b` c", "``a `b` c``"),
+            ("a ``` b", "````a ``` b````"),
+            ("é", "`é`"),
+        ] {
+            assert_eq!(code_span(text), span);
+        }
     }
 
     #[test]
@@ -244,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_cut_only_if_there_is_no_end_of_a_line() {
+    fn a_line_is_cut_only_without_a_line_end_in_range() {
         let rules = ExcerptRules { max: 200, head_parts: 2, earlier: NOTHING };
         let one = "é".repeat(5_000);
         let excerpt = head_and_tail(&one, rules);
@@ -259,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn an_excerpt_fits_whatever_there_is_room_for() {
+    fn an_excerpt_never_exceeds_its_limit() {
         let text = format!("{}{}", "ß\n".repeat(300), "日".repeat(300));
         for max in 0..300 {
             let rules =
@@ -269,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_grouped() {
+    fn numbers_are_printed_with_thousands_separators() {
         for (number, expected) in
             [(0, "0"), (999, "999"), (1_000, "1,000"), (12_345_678, "12,345,678")]
         {

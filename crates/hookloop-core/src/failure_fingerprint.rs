@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_failure_is_the_same_whatever_its_times_hashes_and_directories() {
+    fn times_hashes_and_directories_do_not_change_a_fingerprint() {
         let same = [
             ("FAILED in 0.12s\n", "FAILED in 3.4s"),
             ("Finished in 1.2 seconds", "Finished in 10 seconds"),
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn another_count_line_or_hook_is_another_failure() {
+    fn counts_line_numbers_and_hook_names_change_a_fingerprint() {
         let of = failure_fingerprint;
         assert_ne!(of("tests", "3 failed"), of("tests", "2 failed"));
         assert_ne!(of("tests", "a.rs:3: no"), of("tests", "a.rs:4: no"));

@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn scopes_have_names() {
+    fn fleet_scopes_are_parsed() {
         for good in ["all", "project:shop", "worker:w-1"] {
             assert_eq!(good.parse::<FleetScope>().unwrap().to_string(), good);
         }
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn the_strongest_directive_counts() {
+    fn the_strongest_fleet_directive_applies() {
         let directives = FleetDirectives(vec![
             standing("worker:w", FleetDirective::Drain),
             standing("project:p", FleetDirective::Stop),

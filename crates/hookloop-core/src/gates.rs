@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn the_verdict_of_several_gates() {
+    fn the_strictest_gate_decides_the_joint_verdict() {
         use GateResult::{Blocked, Failed, Passed, Skipped};
         let escalate = || JointVerdict::Escalate { reason: "look".to_owned() };
         check(&[], JointVerdict::Pass, &[]);
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_of_gates_needs_one_that_passed() {
+    fn an_any_of_group_needs_one_passed_gate() {
         use GateResult::{Blocked, Failed, Passed, Skipped};
         let escalate = JointVerdict::Escalate { reason: "look".to_owned() };
         check(&["blocks in g", "passes in g"], JointVerdict::Pass, &[Failed, Passed]);
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn gates_are_named_by_their_result() {
+    fn gate_names_are_listed_by_result() {
         let (passed, skipped) = (outcome("passes"), outcome("skips"));
         let runs = [
             GateRun { name: "tests", any_of: None, outcome: &passed },

@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn finds_a_path_or_none() {
+    fn a_dependency_path_is_found_if_there_is_one() {
         check(&[], 1, 1, Some(&[1]));
         check(&[], 1, 2, None);
         check(&[(1, 2)], 1, 2, Some(&[1, 2]));

@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn low_priority_first_then_registration_and_zero_is_zero() {
+    fn hooks_are_ordered_by_priority_and_then_by_registration() {
         let mut registry = HookRegistry::default();
         for (name, priority) in [("c", 100), ("a", 0), ("d", 100), ("b", 20), ("z", -1)] {
             registry.register(hook(name, priority)).unwrap();
@@ -366,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn a_type_with_a_list_has_that_list_alone() {
+    fn hooks_of_a_task_type_replace_those_of_the_project() {
         let mut registry = HookRegistry::default();
         let typed = |name: &str| Hook { task_type: Some("fix".into()), ..hook(name, 1) };
         registry.register(hook("a", 1)).unwrap();
@@ -394,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn an_agents_own_list_comes_before_its_tasks() {
+    fn hooks_of_an_agent_replace_those_of_the_task_type() {
         let mut registry = HookRegistry::default();
         let list = |list: &str, name: &str| Hook { task_type: Some(list.into()), ..hook(name, 1) };
         registry.register(hook("project", 1)).unwrap();
@@ -413,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_unique_and_a_hook_runs_somewhere() {
+    fn hooks_with_a_taken_name_or_without_points_are_refused() {
         let mut registry = HookRegistry::builtin();
         let taken = registry.register(hook("auto-create-review-task", 1));
         assert_eq!(taken, Err(RegistryError::NameTaken("auto-create-review-task".into())));

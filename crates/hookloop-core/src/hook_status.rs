@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_recorded_status_keeps_its_name_and_a_newer_one_is_not_known() {
+    fn a_recorded_hook_status_reads_back_and_a_newer_status_keeps_its_name() {
         for status in HookStatus::ALL {
             let read: RecordedStatus = serde_json::from_value(status.name().into()).unwrap();
             assert_eq!(read.known(), Some(status));

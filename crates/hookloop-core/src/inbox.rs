@@ -68,7 +68,7 @@ impl ProblemKind {
             ProblemKind::MergeBlocked => "can't be merged",
             ProblemKind::SessionEnded => "did not finish",
             ProblemKind::SessionPaused => "is paused",
-            ProblemKind::SessionAsks => "asks what to do",
+            ProblemKind::SessionAsks => "needs a decision",
             ProblemKind::BudgetExhausted => "is exhausted",
         }
     }
@@ -297,7 +297,7 @@ mod tests {
     use crate::task::TaskObstacle;
 
     #[test]
-    fn a_key_reads_back() {
+    fn problem_keys_and_kinds_read_back() {
         for text in ["task:a-b@7", "session:x1@12", "budget@3"] {
             assert_eq!(text.parse::<ProblemKey>().map(|key| key.to_string()).as_deref(), Ok(text));
         }
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_about_a_task_does_not_end_its_problem() {
+    fn a_note_does_not_clear_the_problem_of_a_blocked_task() {
         let blocked = EventBody::TaskBlocked(TaskObstacle {
             reason: "why".into(),
             ..TaskObstacle::default()
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_asks_where_no_task_does() {
+    fn session_problems_arise_as_the_end_reporting_allows() {
         let stuck =
             EventBody::SessionEnded(SessionOutcome::NeedsHuman { reason: "why".into() }.into());
         let limit = |limit| EventBody::SessionEnded(SessionOutcome::Limit { limit }.into());
@@ -366,14 +366,14 @@ mod tests {
             let failing = failing.iter().map(|check| (*check).to_owned()).collect();
             EventBody::DecisionRequested(DecisionRequested { retries, failing })
         };
-        let one = "gates said no after 1 retry: lint";
+        let one = "gates still fail after 1 retry: lint";
         check(&asked(1, &["lint"]), EndReporting::Nothing, Some(one));
-        let many = "gates said no after 2 retries: a, b, c, d and 1 more";
+        let many = "gates still fail after 2 retries: a, b, c, d and 1 more";
         check(&asked(2, &["a", "b", "c", "d", "e"]), EndReporting::Nothing, Some(many));
     }
 
     #[test]
-    fn a_line_is_a_line_whatever_is_in_it() {
+    fn one_line_removes_line_breaks_and_control_characters_and_truncates() {
         let check =
             |text: &str, max: usize, expected: &str| assert_eq!(one_line(text, max), expected);
         check("a\r\nBcc: x@y\n\n b", 99, "a Bcc: x@y b");

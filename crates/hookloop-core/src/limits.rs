@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_are_told_in_words() {
+    fn limits_are_displayed_with_units() {
         let limits =
             Limits { processes: Some(64), memory_bytes: Some(512 * MIB), disk_bytes: Some(GIB) };
         assert_eq!(limits.to_string(), "64 processes, 512MB of memory, 1GB written to disk");

@@ -233,7 +233,7 @@ mod tests {
     ";
 
     #[test]
-    fn a_repository_does_not_redirect_programs() {
+    fn variables_that_redirect_programs_are_dangerous() {
         for name in DANGEROUS.split_whitespace() {
             for name in [name.to_owned(), name.to_lowercase()] {
                 assert!(is_dangerous_variable(&name), "{name}");

@@ -185,7 +185,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_name_is_a_point_and_back() {
+    fn every_hook_point_name_reads_back() {
         for name in Point::names() {
             let point: Point = name.parse().unwrap();
             let expected = if name == TASK_COMPLETE { "task_completed" } else { name };
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn some_points_may_say_no() {
+    fn hook_points_that_are_gates() {
         let gates: Vec<_> = Point::names()
             .into_iter()
             .filter(|name| name.parse::<Point>().unwrap().kind() == PointKind::Gate)

@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn a_price_of_more_tokens_than_there_are_saturates() {
+    fn a_cost_above_the_maximum_saturates() {
         let price =
             TokenPrice { input_micros: u64::MAX, cached_micros: u64::MAX, output_micros: u64::MAX };
         let usage = Usage {

@@ -194,7 +194,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lengths_are_read_with_their_unit() {
+    fn durations_are_read_with_their_unit() {
         let check = |text: &str, ms: u64, shown: &str| {
             let length: Length = text.parse().unwrap();
             assert_eq!((length.ms, length.to_string().as_str()), (ms, shown), "{text}");

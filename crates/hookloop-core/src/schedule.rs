@@ -23,6 +23,14 @@ pub use crate::id::{BadScheduleName, ScheduleName};
 
 /// The longest pattern or time zone.
 const TEXT_MAX_BYTES: usize = 256;
+/// The fields of a cron expression, with their values.
+const CRON_FIELDS: [&str; 5] = [
+    "minute (0-59)",
+    "hour (0-23)",
+    "day of the month (1-31)",
+    "month (1-12 or JAN-DEC)",
+    "day of the week (0-7 or SUN-SAT)",
+];
 
 /// The occurrences of a schedule.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -36,12 +44,25 @@ pub struct Timetable {
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadTimetable {
-    #[error("`{cron}` is not a cron pattern of five fields (minute hour day month weekday): {why}")]
+    #[error("`{cron}` is not a cron expression: {why}")]
     Cron { cron: String, why: String },
-    #[error("there is no time zone `{0}`: write a name such as Europe/Berlin, or UTC")]
+    #[error("there is no time zone `{0}`")]
     Zone(String),
     #[error("`{0}` is never due")]
     Never(String),
+}
+
+impl BadTimetable {
+    /// Returns a sentence with an example of a right value.
+    pub fn advice(&self) -> &'static str {
+        match self {
+            BadTimetable::Cron { .. } | BadTimetable::Never(_) => {
+                "write minute, hour, day, month and weekday, such as `0 3 * * 1-5`: at 03:00 on \
+                 weekdays"
+            }
+            BadTimetable::Zone(_) => "write a name such as `Europe/Berlin`, or `UTC`",
+        }
+    }
 }
 
 impl Timetable {
@@ -63,7 +84,8 @@ impl Timetable {
             return Err(bad(format!("longer than {TEXT_MAX_BYTES} bytes")));
         }
         let parser = CronParser::builder().seconds(Seconds::Disallowed).year(Year::Disallowed);
-        let cron = parser.build().parse(&self.cron).map_err(|error| bad(error.to_string()))?;
+        let parser = parser.build();
+        let cron = parser.parse(&self.cron).map_err(|_| bad(cron_mistake(&parser, &self.cron)))?;
         let moment = jiff::Timestamp::from_millisecond(moment.0)
             .map_err(|_| BadTimetable::Never(shown(&self.cron)))?;
         Ok((cron, moment.to_zoned(self.zone()?)))
@@ -76,6 +98,24 @@ impl Timetable {
                 TimeZoneDatabase::bundled().get(name).map_err(|_| BadTimetable::Zone(shown(name)))
             }
         }
+    }
+}
+
+/// Describes the first mistake of an expression that the parser refuses.
+fn cron_mistake(parser: &CronParser, cron: &str) -> String {
+    let fields: Vec<&str> = cron.split_whitespace().collect();
+    if fields.len() != CRON_FIELDS.len() {
+        return format!("it has {} instead of {} fields", fields.len(), CRON_FIELDS.len());
+    }
+    let is_wrong = |place: usize, field: &str| {
+        let mut alone = ["*"; CRON_FIELDS.len()];
+        alone[place] = field;
+        parser.parse(&alone.join(" ")).is_err()
+    };
+    let mut read = fields.iter().zip(CRON_FIELDS).enumerate();
+    match read.find(|(place, (field, _))| is_wrong(*place, field)) {
+        Some((_, (field, name))) => format!("`{field}` is not a valid {name}"),
+        None => "its fields can't be combined".to_owned(),
     }
 }
 
@@ -246,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn slots_follow_the_pattern() {
+    fn occurrences_follow_the_cron_pattern() {
         check("0 3 * * 1-5", "", "2026-11-13T03:00:00Z", &["2026-11-16T03:00:00Z"]);
         check("0 3 * * 1-5", "", "2026-11-16T02:59:59.999Z", &["2026-11-16T03:00:00Z"]);
         check(
@@ -262,7 +302,7 @@ mod tests {
 
     /// In Berlin, the clock skips 02:00 to 03:00 on 2027-03-28.
     #[test]
-    fn what_a_clock_leaves_out_is_due_when_it_goes_on() {
+    fn an_occurrence_skipped_by_daylight_saving_is_due_after_the_gap() {
         let berlin = "Europe/Berlin";
         check("0 2,14 * * *", berlin, "2027-03-27T14:00:00Z", &["2027-03-28T12:00:00Z"]);
         check(
@@ -281,7 +321,7 @@ mod tests {
 
     /// In Berlin, 02:00 to 03:00 occurs twice on 2026-10-25.
     #[test]
-    fn what_comes_twice_is_due_once_unless_it_is_due_every_so_often() {
+    fn a_repeated_hour_has_one_daily_occurrence_and_all_interval_occurrences() {
         let berlin = "Europe/Berlin";
         check(
             "30 2 * * *",
@@ -303,14 +343,20 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_timetable_is_named() {
+    fn invalid_cron_patterns_and_time_zones_are_reported() {
         let check = |cron: &str, tz: &str, part: &str| {
             let error = table(cron, tz).next_after(Timestamp(0)).unwrap_err().to_string();
             assert!(error.contains(part), "{cron} {tz}: {error}");
         };
-        for cron in ["", "* * * *", "0 * * * * *", "61 * * * *", "0 3 * * monday", "x"] {
-            check(cron, "", "is not a cron pattern");
+        for (cron, count) in [("", 0), ("* * * *", 4), ("0 * * * * *", 6), ("x", 1)] {
+            let part = format!("is not a cron expression: it has {count} instead of 5 fields");
+            check(cron, "", &part);
         }
+        check("61 * * * *", "", "`61` is not a valid minute (0-59)");
+        check("*/0 * * * *", "", "`*/0` is not a valid minute (0-59)");
+        check("0 25 * foo *", "", "`25` is not a valid hour (0-23)");
+        check("0 3 1 foo *", "", "`foo` is not a valid month (1-12 or JAN-DEC)");
+        check("0 3 * * monday", "", "`monday` is not a valid day of the week (0-7 or SUN-SAT)");
         check(&"1,".repeat(200), "", "longer than");
         check("0 3 * * *", "Europe/Bielefeld", "no time zone `Europe/Bielefeld`");
         check("0 3 * * *", "../../etc/passwd", "no time zone");
@@ -318,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slot_names_its_task() {
+    fn an_occurrence_names_its_task() {
         let name: ScheduleName = "nightly".parse().unwrap();
         let id = name.task_at(at("2026-11-16T03:00:00Z")).unwrap();
         assert_eq!(id.as_str(), "nightly-20261116T0300");

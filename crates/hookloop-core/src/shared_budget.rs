@@ -386,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn a_turn_begins_waits_or_does_not() {
+    fn a_reservation_is_granted_waits_or_finds_the_budget_exhausted() {
         let budget = SharedBudget { day: bound(100), ..SharedBudget::default() };
         let check = |spent: u64, open: u64, wish: u64| {
             let spent = dollars(spent);
@@ -419,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn a_project_narrows_what_the_user_allows() {
+    fn a_project_can_only_narrow_the_users_budget() {
         let user = SharedBudget {
             day: bound(100),
             total: BudgetBounds::default(),

@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slot_is_the_projects_and_the_types() {
+    fn a_wip_permit_needs_room_in_the_project_and_type_limits() {
         let bounds = |all: Option<u32>, of: &[(&str, u32)]| WipLimits {
             all,
             of_type: of.iter().map(|(kind, max)| ((*kind).to_owned(), *max)).collect(),

@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_put_in_once() {
+    fn inserted_values_are_not_expanded_again() {
         let event = blocked("{{task_id}} $(touch x)");
         let template = Template::parse("{{event}}: {{ reason }}!").unwrap();
         let text = template.render(&Values::new(&event, None)).unwrap();
@@ -227,13 +227,13 @@ mod tests {
     }
 
     #[test]
-    fn names_are_checked_before_anything_runs() {
+    fn unknown_and_unclosed_template_names_are_parse_errors() {
         assert_eq!(Template::parse("{{goall}}"), Err(TemplateError::Unknown("goall".into())));
         assert!(matches!(Template::parse("a {{goal"), Err(TemplateError::Unclosed(_))));
     }
 
     #[test]
-    fn a_value_that_is_not_there_is_an_error() {
+    fn a_missing_template_value_is_an_error() {
         let event = blocked("r");
         let template = Template::parse("{{result}}").unwrap();
         assert_eq!(template.render(&Values::new(&event, None)), Err(MissingValue("result")));

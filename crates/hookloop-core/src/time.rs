@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_what_it_writes() {
+    fn timestamps_read_back() {
         let at: Timestamp = "2026-01-17T10:00:00Z".parse().unwrap();
         assert_eq!(at.to_string(), "2026-01-17T10:00:00.000Z");
         assert_eq!(at.to_string().parse::<Timestamp>().unwrap(), at);

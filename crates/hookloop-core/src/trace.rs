@@ -205,7 +205,7 @@ mod tests {
 
     /// Spans that another version exported have these ids.
     #[test]
-    fn ids_are_the_same_for_ever() {
+    fn trace_and_span_ids_are_stable_across_versions() {
         let own = names(None);
         assert_eq!(own.trace().to_string(), "d5035ef1edbf52f66d509f55cb696d30");
         assert_eq!(own.root().to_string(), "a012c71360bb3c73");
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn every_place_has_an_id_of_its_own() {
+    fn every_span_of_a_session_has_a_unique_id() {
         let own = names(None);
         let mut ids: Vec<SpanId> = vec![own.root()];
         for part in 0..20 {
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn who_starts_a_session_in_a_trace_has_it_there() {
+    fn a_session_started_with_a_traceparent_belongs_to_that_trace() {
         let own = names(None);
         let inside = names(Some(PARENT));
         assert_eq!(inside.trace().to_string(), "0af7651916cd43dd8448eb211c80319c");

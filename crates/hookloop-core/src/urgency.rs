@@ -41,7 +41,7 @@ mod tests {
     const HOUR: i64 = 60 * 60 * 1_000;
 
     #[test]
-    fn each_step_of_waiting_is_a_step_of_priority() {
+    fn waiting_raises_the_priority_step_by_step() {
         let check = |aging: PriorityAging, priority: u8, waited_ms: i64, expected: i64| {
             let (priority, since) = (Priority::try_from(priority).unwrap(), Timestamp(5 * HOUR));
             let now = Timestamp(since.0 + waited_ms);

@@ -140,7 +140,7 @@ fn an_iteration_without_gate_feedback_begins_a_new_conversation_by_default() {
 }
 
 #[test]
-fn feedback_that_a_failed_turn_did_not_take_begins_a_new_conversation() {
+fn feedback_of_a_failed_turn_is_sent_again_in_a_new_conversation() {
     let mut session = session(ConversationPolicy::Feedback);
     start(&mut session);
     end(&mut session, TurnResult::Finished, "c1");

@@ -1,13 +1,14 @@
 //! Tests that sessions without progress are stopped and honest ones are not: the table in
-//! docs/sessions.md.
+//! docs/concepts/limits.md.
 
 use hookloop_core::event::{EventBody, WorktreeSnapshotted};
 use hookloop_core::session::facts::{HookPointCompleted, UnclaimedWorkChecked};
+use hookloop_core::session::state::MESSAGE;
 use hookloop_core::session::{
     AgentFault, AtRetryLimit, FaultCause, GatesEvaluated, IterationStarted, JointVerdict, NextStep,
-    RATE_LIMITED_TURNS_MAX, Session, SessionLimit, SessionLimits, SessionOutcome, SessionPhase,
-    SessionPlan, SessionWork, StopDecision, StopEvaluated, StopWhen, TurnEnded, TurnKind,
-    TurnResult, Usage, next_step,
+    PipedOutput, RATE_LIMITED_TURNS_MAX, Session, SessionLimit, SessionLimits, SessionOutcome,
+    SessionPhase, SessionPlan, SessionWork, StopDecision, StopEvaluated, StopWhen, TurnEnded,
+    TurnKind, TurnResult, Usage, next_step,
 };
 
 /// Number of iterations of a recorded run that is not stopped earlier.
@@ -117,7 +118,7 @@ fn iteration_started() -> EventBody {
 }
 
 #[test]
-fn an_iteration_has_a_limit_of_rate_limited_turns() {
+fn rate_limited_turns_of_an_iteration_are_limited() {
     let mut session = begun();
     let result = TurnResult::RateLimited { error: "429".into(), until_ms: None };
     let limited = EventBody::TurnEnded(TurnEnded { result, ..turn_ended() });
@@ -146,7 +147,7 @@ fn a_fault_of_the_agent_ends_the_session_without_another_turn() {
 }
 
 #[test]
-fn turns_of_unknown_cost_are_bounded_where_cost_is() {
+fn turns_of_unknown_cost_count_against_the_cost_limit() {
     let mut session = begun();
     session.plan.limits.max_unpriced_turns = 1;
     let failed = TurnResult::Failed { error: "killed".into() };
@@ -157,6 +158,25 @@ fn turns_of_unknown_cost_are_bounded_where_cost_is() {
     let expected = NextStep::End(SessionOutcome::Limit { limit: SessionLimit::Cost });
     assert_eq!(next_step(&session, 0), expected);
     assert_eq!(session.cost().known_micros(), None);
+}
+
+#[test]
+fn only_a_message_of_a_person_resets_the_counters_of_retries_and_missing_progress() {
+    let mut session = begun();
+    session.retries = 4;
+    session.progress.stalled = 3;
+    let piped = |point: &str| {
+        EventBody::OutputPiped(PipedOutput {
+            from: "tests".into(),
+            point: point.into(),
+            text: "try the other way".into(),
+            ..PipedOutput::default()
+        })
+    };
+    session.apply(&piped("stop"));
+    assert_eq!((session.retries, session.progress.stalled), (4, 3));
+    session.apply(&piped(MESSAGE));
+    assert_eq!((session.retries, session.progress.stalled), (0, 0));
 }
 
 /// Returns the number of iterations after which hookloop stops the run.
@@ -247,8 +267,8 @@ fn blocks(run: Run) -> Option<u32> {
 }
 
 #[test]
-fn governor_stops_the_stuck_and_no_other() {
-    let document = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/sessions.md");
+fn only_sessions_without_progress_are_stopped() {
+    let document = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/concepts/limits.md");
     let document = std::fs::read_to_string(document).unwrap();
     for (name, run) in RUNS {
         let is_honest = name.contains("honest");
@@ -263,6 +283,6 @@ fn governor_stops_the_stuck_and_no_other() {
             Some(after) => format!("stops after {after}"),
         };
         let row = format!("| {name} | {} | {} | {} |", cell(ours), cell(equal), cell(blocks));
-        assert!(document.contains(&row), "docs/sessions.md should have\n{row}");
+        assert!(document.contains(&row), "docs/concepts/limits.md should have\n{row}");
     }
 }

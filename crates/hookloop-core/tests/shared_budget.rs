@@ -74,7 +74,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 2_000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn whatever_the_order_no_more_is_spent_than_there_is(acts in prop::collection::vec(act(), 0..200)) {
+    fn reservations_in_any_order_never_exceed_the_budget(acts in prop::collection::vec(act(), 0..200)) {
         let bound = |cost| BudgetBounds { cost_micros: Some(cost), ..BudgetBounds::default() };
         let budget = SharedBudget { day: bound(LIMIT), total: BudgetBounds::default(), reserve_per_turn: bound(TURN) };
         let wish = budget.wish(dollars(u64::MAX));

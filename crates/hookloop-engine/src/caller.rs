@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn a_keeper_stands_for_its_state_directory_and_its_project() {
+    fn a_keeper_covers_callers_of_its_state_directory_project_or_home() {
         let scope = |state_home: Option<&str>, project: &str| CallerScope {
             state_home: state_home.map(PathBuf::from),
             project: Some(project.into()),

@@ -274,7 +274,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn requests_need_a_forge_that_is_known_or_declined() {
+    fn pull_requests_need_a_supported_or_declined_forge() {
         let check = |wanted, url: Option<&str>, expected: RequestSupport| {
             assert_eq!(RequestSupport::of(wanted, &BranchesOnly, url), expected, "{url:?}");
         };

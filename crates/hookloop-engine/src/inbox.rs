@@ -234,7 +234,7 @@ fn task_details(
         details.extend(submission.url.clone());
     }
     for review in &delivery.reviews {
-        let word = if review.passed { "said yes" } else { "said no" };
+        let word = if review.passed { "approved" } else { "rejected" };
         let reason = review.reason.as_deref().map_or(String::new(), |why| format!(": {why}"));
         details.push(format!("{} {word}{reason}", review.gate));
     }
@@ -384,7 +384,7 @@ pub fn settle(
     match of_key(project, key)?.kind {
         ProblemKind::SessionAsks => store_answer(project, key, (answer, None)),
         _ => Err(InboxError::Unfit {
-            why: "only a session that asks what to do waits for that".to_owned(),
+            why: "only a session that needs a decision takes this answer".to_owned(),
             instead: format!("hookloop inbox show {key}"),
         }),
     }

@@ -1,13 +1,11 @@
 //! Runs a session to its end or its next pause, with everything around it: agents, hooks, traces and the stop
 //! signal.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use hookloop_agents::agent_chain::AgentChain;
 use hookloop_core::hook::HookRegistry;
 use hookloop_core::session::{Session, SessionWork};
-use hookloop_git::files::read_text;
-use hookloop_hooks::runner::HookRunner;
 
 use crate::delivery::step_outcome::DeliveryHooks;
 use crate::error::EngineError;
@@ -18,7 +16,7 @@ use crate::session::live_world::{LiveWorld, WorldParts};
 use crate::session::now::NowWriter;
 use crate::session::observer::SessionObserver;
 use crate::session::open::SessionHandle;
-use crate::session::prompt;
+use crate::session::prompt_template::{PromptTemplateError, read_template};
 use crate::session::stop_switch::{RestSwitch, StopSwitch, StopWatch};
 
 /// The reason why a session could not be performed to its end.
@@ -28,8 +26,8 @@ pub enum PerformError {
     Engine(#[from] EngineError),
     #[error(transparent)]
     Io(#[from] std::io::Error),
-    #[error("{}: {why}", path.display())]
-    Template { path: PathBuf, why: String },
+    #[error(transparent)]
+    Template(#[from] PromptTemplateError),
     #[error("there is no session `{0}`")]
     NoSession(String),
     #[error("there is no directory to work in")]
@@ -57,7 +55,7 @@ pub fn perform<O: SessionObserver>(
     let runner = project.runner().ok_or(PerformError::Nowhere)?;
     let runner = &runner.held_to(opened.frozen.clone());
     let rules = project.rules();
-    let crew = match opened.is_ending {
+    let agents = match opened.is_ending {
         // An ending session runs no agent, so the agent need not be installed.
         true => AgentChain::nobody(rules, &opened.plan),
         false => AgentChain::new(rules, &opened.plan),
@@ -76,7 +74,7 @@ pub fn perform<O: SessionObserver>(
         template: match opened.is_ending {
             // An ending session sends no prompt.
             true => String::new(),
-            false => template(project, runner)?,
+            false => read_template(project, runner)?,
         },
         onlooker,
         stop,
@@ -91,7 +89,7 @@ pub fn perform<O: SessionObserver>(
     let traces = project.traces.as_ref().filter(is_shown);
     let _watch = traces.map(|traces| traces.exporter.watch(project, &opened.id));
     let _stop_watch = StopWatch::new(&opened.directory, surroundings.stop.clone())?;
-    let mut world = LiveWorld::new(surroundings, crew)?;
+    let mut world = LiveWorld::new(surroundings, agents)?;
     let _now = NowWriter::start(&opened.directory, world.board());
     world.remember_base_for(&hooks);
     let driver = SessionDriver::of(project, opened, world, hooks)?;
@@ -105,13 +103,4 @@ pub fn perform<O: SessionObserver>(
         opened.tidy();
     }
     Ok(session)
-}
-
-/// Returns the project's prompt template, or the built-in one.
-pub fn template(project: &Project, runner: &HookRunner) -> Result<String, PerformError> {
-    let Some(path) = &project.rules().session.prompt_template else {
-        return Ok(prompt::TEMPLATE.to_owned());
-    };
-    let path = runner.root().join(path);
-    read_text(&path, prompt::TEMPLATE_MAX).map_err(|why| PerformError::Template { path, why })
 }

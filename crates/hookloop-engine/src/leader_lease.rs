@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn those_in_reserve_look_less_often_while_the_holder_lives() {
+    fn reserve_candidates_observe_a_live_leader_less_often() {
         let seat = || LeaderLease::new(HeldResource::Second, "a".to_owned());
         let silent = Liveness::Silent(LOOK);
         check(seat(), &[(Liveness::First, LOOK, false), (Liveness::Alive, LOOK, true)]);

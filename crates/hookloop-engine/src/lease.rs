@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn silence_counts_from_the_first_look() {
+    fn silence_counts_from_the_first_observation() {
         check(&[
             (100, 1, None, Liveness::First),
             (109, 1, None, silent(9)),
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn any_change_is_life() {
+    fn a_changed_epoch_or_heartbeat_is_alive() {
         check(&[
             (0, 1, None, Liveness::First),
             (9, 1, beat(1), Liveness::Alive),
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn a_claim_is_over_after_a_whole_lease_of_silence() {
+    fn a_lease_expires_after_a_full_lease_without_a_heartbeat() {
         for (sight, over) in [
             (Liveness::First, false),
             (Liveness::Alive, false),
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn a_claim_is_looked_at_a_few_times_a_lease_and_when_it_would_be_over() {
+    fn a_claim_is_observed_several_times_per_lease_and_at_its_expiry() {
         let (start, mut watch) = (Instant::now(), SilenceDetector::default());
         let held = HeldResource::Task("t".parse().unwrap());
         let at = |ms: u64| start + Duration::from_millis(ms);
@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn who_was_away_has_seen_nothing() {
+    fn a_suspended_observer_starts_its_observation_over() {
         let (start, mut watch) = (Instant::now(), SilenceDetector::default());
         let mut look = |second: u64| {
             let now = start + Duration::from_secs(second);
@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_held_is_forgotten() {
+    fn resources_no_longer_claimed_are_forgotten() {
         let (now, mut watch) = (Instant::now(), SilenceDetector::default());
         let sign = || Observation { epoch: 1, beat: None };
         watch.look_until(&HeldResource::Dispatcher, sign(), now, now);
@@ -357,7 +357,7 @@ mod tests {
 
     /// A process that is suspended during an observation has an old answer and a new time.
     #[test]
-    fn a_look_that_took_long_is_not_silence() {
+    fn a_slow_observation_does_not_count_as_silence() {
         let (start, mut watch) = (Instant::now(), SilenceDetector::default());
         let at = |second| start + Duration::from_secs(second);
         let mut look = |asked, ended, count| {

@@ -35,7 +35,7 @@
 //! - [`world`]: hooks, the agent, files and time as a trait
 //! - [`live_world`]: the implementation of the world
 //! - [`agent_turn`]: one turn
-//! - [`prompt`]: the text of a prompt
+//! - [`prompt`], [`prompt_template`]: the text of a prompt, and its template
 //! - [`hook_drift`]: hooks that changed since the start
 //! - [`stop_switch`], [`deadline`]: ending a session from outside or by time
 //! - [`observer`], [`now`], [`live_transcript`]: the session as other processes and people see it
@@ -64,6 +64,7 @@ pub mod place_damage;
 pub(crate) mod point;
 pub mod prompt;
 mod prompt_items;
+pub mod prompt_template;
 pub mod resume;
 pub(crate) mod session_clock;
 pub mod session_directory;

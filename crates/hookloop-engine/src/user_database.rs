@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn name_service_is_asked_for_the_user_within_limits() {
+    fn the_name_service_is_queried_with_time_and_output_limits() {
         let directory = tempfile::tempdir().unwrap();
         let program = directory.path().join("getent");
         let check = |script: &str, time_max: Duration, expected: Option<&str>| {

@@ -76,7 +76,7 @@ fn complete(project: &Project, name: &str, fence: Fence) -> Result<(), EngineErr
 }
 
 #[test]
-fn the_most_urgent_comes_first_then_the_oldest() {
+fn tasks_are_claimed_by_priority_then_age() {
     let project = alone();
     for (name, priority) in [("low", 9), ("mid", 2), ("top", 0), ("also-mid", 2)] {
         add(&project, name, priority, None);
@@ -88,7 +88,7 @@ fn the_most_urgent_comes_first_then_the_oldest() {
 }
 
 #[test]
-fn what_was_left_comes_before_what_is_more_urgent() {
+fn a_task_with_an_expired_claim_is_claimed_before_more_urgent_tasks() {
     let project = alone();
     let end = |name: &str, reason: ReleaseReason| {
         let fence = Fence::Override;
@@ -123,7 +123,7 @@ fn what_was_left_comes_before_what_is_more_urgent() {
 /// The leader and the next dispatcher in line may die together with a holder: a third dispatcher
 /// has observed the holder's silence too.
 #[test]
-fn two_watchers_that_die_with_a_holder_do_not_delay_its_end() {
+fn losing_two_dispatchers_with_a_claimant_does_not_delay_the_expiry() {
     let lease = Duration::from_secs(6);
     let directory = tempfile::tempdir().unwrap();
     let open = || project(Store::open(&directory.path().join("p.db")).unwrap());
@@ -175,7 +175,7 @@ fn two_watchers_that_die_with_a_holder_do_not_delay_its_end() {
 }
 
 #[test]
-fn a_dependent_that_is_claimed_before_the_dispatcher_comes_is_announced() {
+fn a_dependent_claimed_before_the_dispatch_is_announced_once() {
     let project = alone();
     add(&project, "a", 0, None);
     let spec = TaskSpec { goal: "g".into(), ..TaskSpec::default() };
@@ -193,7 +193,7 @@ fn a_dependent_that_is_claimed_before_the_dispatcher_comes_is_announced() {
 }
 
 #[test]
-fn types_are_honoured() {
+fn only_tasks_of_the_wanted_types_are_claimed() {
     let project = alone();
     let types = |names: &[&str]| WantedTask::Types(names.iter().map(ToString::to_string).collect());
     add(&project, "untyped", 0, None);
@@ -274,7 +274,7 @@ fn each_task_is_claimed_once_from_a_file() {
 }
 
 #[test]
-fn each_task_is_claimed_once_from_a_log_elsewhere() {
+fn each_task_is_claimed_once_from_a_remote_log() {
     let log = MemoryLog::default();
     let open = |_| project(Store::over(Arc::new(log.clone())).unwrap());
     let shared: Vec<Project> = (0..4).map(open).collect();
@@ -282,7 +282,7 @@ fn each_task_is_claimed_once_from_a_log_elsewhere() {
 }
 
 #[test]
-fn a_beat_is_taken_from_the_holder_alone() {
+fn only_the_claim_holders_heartbeat_is_accepted() {
     let project = alone();
     add(&project, "t", 0, None);
     let beat = |epoch| project.heartbeat(&id("t"), epoch);
@@ -296,7 +296,7 @@ fn a_beat_is_taken_from_the_holder_alone() {
 }
 
 #[test]
-fn silent_claims_expire_and_others_do_not() {
+fn only_claims_without_heartbeats_expire() {
     let log = MemoryLog::default();
     let open = || project(Store::over(Arc::new(log.clone())).unwrap());
     let (holder, sweeper) = (open(), open());
@@ -340,7 +340,7 @@ fn silent_claims_expire_and_others_do_not() {
 }
 
 #[test]
-fn a_look_at_a_holder_tells_life_from_silence() {
+fn observing_a_claim_distinguishes_alive_from_silent() {
     let project = alone();
     add(&project, "t", 0, None);
     let mut watch = SilenceDetector::default();
@@ -366,7 +366,7 @@ fn with_hooks(yaml: &str) -> Project {
 }
 
 #[test]
-fn a_hook_acts_for_the_claim_that_it_follows() {
+fn a_task_started_hook_may_change_the_newly_claimed_task() {
     let project = with_hooks(
         "  task_started:\n    - name: refuse\n      actions:\n        \
          - update_task: {task_id: \"{{task_id}}\", action: block, payload: {reason: no}}\n",
@@ -378,7 +378,7 @@ fn a_hook_acts_for_the_claim_that_it_follows() {
 }
 
 #[test]
-fn a_hook_leaves_alone_what_another_holds() {
+fn a_hook_cannot_complete_a_task_claimed_by_an_agent() {
     let project = with_hooks(
         "  task_completed:\n    - name: finish\n      actions:\n        \
          - update_task: {task_id: held, action: complete}\n",

@@ -11,8 +11,8 @@ use hookloop_core::promise::Promise;
 use hookloop_core::session::{SessionOutcome, StopDecision};
 use hookloop_core::task::{TaskSpec, TaskState};
 use hookloop_engine::external::agent_tools::{
-    AgentTools, Checkpoint, DeskError, IterationReport, LoopSignal, LoopStart, RequestedChange,
-    StopPreset,
+    AgentToolError, AgentTools, Checkpoint, IterationReport, LoopSignal, LoopStart,
+    RequestedChange, StopPreset,
 };
 use hookloop_engine::external::native::{HookMoment, HookReply, HookVisit, visit};
 use hookloop_engine::log_location::LaunchContext;
@@ -45,17 +45,17 @@ impl Bed {
         Project::open(&place, "tester", &around).unwrap()
     }
 
-    fn desk(&self) -> AgentTools {
+    fn tools(&self) -> AgentTools {
         AgentTools::new(self.project(), None).unwrap()
     }
 
     /// Returns the tools of an agent that iterates on task `t1`, and the iteration's id.
     fn iterating(&self, preset: StopPreset) -> (AgentTools, String) {
         self.task("t1");
-        let desk = self.desk();
-        desk.register("t1", preset, Map::new()).unwrap();
-        let id = desk.start(&start("t1")).unwrap().id.to_string();
-        (desk, id)
+        let tools = self.tools();
+        tools.register("t1", preset, Map::new()).unwrap();
+        let id = tools.start(&start("t1")).unwrap().id.to_string();
+        (tools, id)
     }
 
     fn write(&self, name: &str, text: &str) {
@@ -99,9 +99,9 @@ fn start(task: &str) -> LoopStart {
 }
 
 #[track_caller]
-fn code<T: std::fmt::Debug>(result: Result<T, DeskError>) -> &'static str {
+fn code<T: std::fmt::Debug>(result: Result<T, AgentToolError>) -> &'static str {
     match result {
-        Err(DeskError::Refused { code, next, .. }) => {
+        Err(AgentToolError::Refused { code, next, .. }) => {
             assert!(!next.is_empty(), "{code} has no next step");
             code
         }
@@ -110,123 +110,123 @@ fn code<T: std::fmt::Debug>(result: Result<T, DeskError>) -> &'static str {
 }
 
 #[test]
-fn the_flow_of_an_agent_that_leads_its_own_loop() {
+fn a_loop_led_by_the_agent_completes_once_its_gate_passes() {
     let bed = Bed::new(GATED);
     bed.task("t1");
-    let desk = bed.desk();
-    desk.register("t1", StopPreset::Default, Map::new()).unwrap();
-    let begun = desk.start(&start("t1")).unwrap();
+    let tools = bed.tools();
+    tools.register("t1", StopPreset::Default, Map::new()).unwrap();
+    let begun = tools.start(&start("t1")).unwrap();
     assert_eq!((begun.number, bed.state("t1")), (1, TaskState::Active));
     let id = begun.id.to_string();
 
-    let judged = desk.validate(&id, "still at it").unwrap();
+    let judged = tools.validate(&id, "still at it").unwrap();
     assert_eq!((judged.signal, judged.number), (LoopSignal::Continue, 1));
     // A claim of completion is not proof.
-    let judged = desk.validate(&id, COMPLETE).unwrap();
+    let judged = tools.validate(&id, COMPLETE).unwrap();
     assert_eq!(judged.signal, LoopSignal::Continue);
     assert!(judged.feedback.iter().any(|text| text.contains("answer.txt")), "{judged:?}");
-    assert_eq!(code(desk.complete(&id, Promise::Complete)), "not_proven");
+    assert_eq!(code(tools.complete(&id, Promise::Complete)), "not_proven");
 
-    let next = desk.next(&id).unwrap();
+    let next = tools.next(&id).unwrap();
     assert_eq!(next.number, 3);
     assert!(next.prompt.unwrap().contains("answer.txt"));
     bed.write("answer.txt", "42");
-    let judged = desk.validate(&id, COMPLETE).unwrap();
+    let judged = tools.validate(&id, COMPLETE).unwrap();
     assert_eq!((judged.signal, judged.passed), (LoopSignal::Complete, true));
     assert_eq!(bed.state("t1"), TaskState::Active, "only the agent ends the loop");
 
-    let done = desk.complete(&id, Promise::Complete).unwrap();
+    let done = tools.complete(&id, Promise::Complete).unwrap();
     assert_eq!((done.iterations, bed.state("t1")), (3, TaskState::Completed));
-    assert_eq!(desk.clear("t1").unwrap(), 1);
+    assert_eq!(tools.clear("t1").unwrap(), 1);
     assert_eq!(bed.outcome(), Some(SessionOutcome::Complete { unproven: false }));
-    assert_eq!(desk.complete(&id, Promise::Complete).unwrap().iterations, 3, "said twice");
+    assert_eq!(tools.complete(&id, Promise::Complete).unwrap().iterations, 3, "said twice");
 }
 
 #[test]
-fn nothing_is_lost_when_the_server_ends() {
+fn a_loop_continues_across_server_restarts() {
     let bed = Bed::new(GATED);
     bed.task("t1");
-    let hook = bed.desk().register("t1", StopPreset::Promise, Map::new()).unwrap();
-    let id = bed.desk().start(&start("t1")).unwrap().id.to_string();
+    let hook = bed.tools().register("t1", StopPreset::Promise, Map::new()).unwrap();
+    let id = bed.tools().start(&start("t1")).unwrap().id.to_string();
     let said = IterationReport { output: COMPLETE.into(), ..IterationReport::default() };
-    let evaluated = bed.desk().evaluate(&id, &said).unwrap();
+    let evaluated = bed.tools().evaluate(&id, &said).unwrap();
     assert_eq!((evaluated.action, &evaluated.hook), (StopDecision::Complete, &hook.id));
-    assert_eq!(bed.desk().validate(&id, COMPLETE).unwrap().signal, LoopSignal::Continue);
-    assert_eq!(bed.desk().next(&id).unwrap().number, 2);
+    assert_eq!(bed.tools().validate(&id, COMPLETE).unwrap().signal, LoopSignal::Continue);
+    assert_eq!(bed.tools().next(&id).unwrap().number, 2);
     bed.write("answer.txt", "42");
-    assert_eq!(bed.desk().validate(&id, COMPLETE).unwrap().signal, LoopSignal::Complete);
-    bed.desk().complete(&id, Promise::Complete).unwrap();
+    assert_eq!(bed.tools().validate(&id, COMPLETE).unwrap().signal, LoopSignal::Complete);
+    bed.tools().complete(&id, Promise::Complete).unwrap();
     assert_eq!(bed.state("t1"), TaskState::Completed);
 }
 
 #[test]
-fn a_change_after_green_has_to_be_proven_again() {
+fn a_change_after_passed_gates_requires_another_validation() {
     let bed = Bed::new(GATED);
-    let (desk, id) = bed.iterating(StopPreset::Promise);
+    let (tools, id) = bed.iterating(StopPreset::Promise);
     bed.write("answer.txt", "42");
-    assert_eq!(desk.validate(&id, COMPLETE).unwrap().signal, LoopSignal::Complete);
+    assert_eq!(tools.validate(&id, COMPLETE).unwrap().signal, LoopSignal::Complete);
     bed.remove("answer.txt");
-    assert_eq!(code(desk.complete(&id, Promise::Complete)), "not_proven");
+    assert_eq!(code(tools.complete(&id, Promise::Complete)), "not_proven");
     assert_eq!(bed.state("t1"), TaskState::Active);
     bed.write("answer.txt", "42");
-    assert_eq!(desk.validate(&id, COMPLETE).unwrap().signal, LoopSignal::Complete);
-    desk.complete(&id, Promise::Complete).unwrap();
+    assert_eq!(tools.validate(&id, COMPLETE).unwrap().signal, LoopSignal::Complete);
+    tools.complete(&id, Promise::Complete).unwrap();
 }
 
 #[test]
 fn without_registered_hooks_the_stop_when_of_the_project_decides() {
     let bed = Bed::new(GATED);
     bed.task("t1");
-    let desk = bed.desk();
-    let id = desk.start(&start("t1")).unwrap().id.to_string();
+    let tools = bed.tools();
+    let id = tools.start(&start("t1")).unwrap().id.to_string();
     let said = IterationReport { output: COMPLETE.into(), ..IterationReport::default() };
-    let evaluated = desk.evaluate(&id, &said).unwrap();
+    let evaluated = tools.evaluate(&id, &said).unwrap();
     assert_eq!((evaluated.action, evaluated.hook.as_str()), (StopDecision::Continue, "default"));
     assert_eq!(evaluated.reason, "No hooks registered for this task");
     // The gate fails first, then passes.
-    assert_eq!(desk.validate(&id, COMPLETE).unwrap().signal, LoopSignal::Continue);
-    desk.next(&id).unwrap();
+    assert_eq!(tools.validate(&id, COMPLETE).unwrap().signal, LoopSignal::Continue);
+    tools.next(&id).unwrap();
     bed.write("answer.txt", "42");
-    assert_eq!(desk.validate(&id, "still at it").unwrap().signal, LoopSignal::Continue);
-    desk.next(&id).unwrap();
-    assert_eq!(desk.validate(&id, COMPLETE).unwrap().signal, LoopSignal::Complete);
-    desk.complete(&id, Promise::Complete).unwrap();
+    assert_eq!(tools.validate(&id, "still at it").unwrap().signal, LoopSignal::Continue);
+    tools.next(&id).unwrap();
+    assert_eq!(tools.validate(&id, COMPLETE).unwrap().signal, LoopSignal::Complete);
+    tools.complete(&id, Promise::Complete).unwrap();
     assert_eq!(bed.state("t1"), TaskState::Completed);
 }
 
 #[test]
-fn a_loop_in_a_project_that_stops_by_tasks_can_end() {
+fn a_loop_completes_in_a_project_with_stop_when_tasks() {
     let bed = Bed::new(
         "version: 1\nloop: {stop_when: tasks}\nhooks:\n  stop:\n    - {name: answer, file: answer.txt}\n",
     );
     bed.task("t1");
     bed.write("answer.txt", "42");
-    let desk = bed.desk();
-    let id = desk.start(&start("t1")).unwrap().id.to_string();
-    assert_eq!(desk.validate(&id, COMPLETE).unwrap().signal, LoopSignal::Complete);
+    let tools = bed.tools();
+    let id = tools.start(&start("t1")).unwrap().id.to_string();
+    assert_eq!(tools.validate(&id, COMPLETE).unwrap().signal, LoopSignal::Complete);
 }
 
 #[test]
-fn a_loop_ends_only_with_the_promises_that_it_was_started_with() {
+fn a_loop_accepts_only_the_promises_given_at_its_start() {
     let bed = Bed::new(GATED);
     bed.task("t1");
-    let desk = bed.desk();
+    let tools = bed.tools();
     let promises = vec![Promise::Complete, Promise::Blocked];
-    let started = desk.start(&LoopStart { promises: promises.clone(), ..start("t1") }).unwrap();
+    let started = tools.start(&LoopStart { promises: promises.clone(), ..start("t1") }).unwrap();
     assert_eq!(started.promises, promises);
     let id = started.id.to_string();
-    let judged = desk.validate(&id, "Help.\n<promise>ESCALATE</promise>").unwrap();
+    let judged = tools.validate(&id, "Help.\n<promise>ESCALATE</promise>").unwrap();
     assert_eq!((judged.signal, judged.promises.len()), (LoopSignal::Continue, 0));
     let told = judged.feedback.join("\n");
     assert!(told.contains("ESCALATE does not end this loop"), "{told}");
     assert!(told.contains("COMPLETE, BLOCKED"), "{told}");
     // A restarted server knows the promises.
-    drop(desk);
-    let desk = bed.desk();
-    assert_eq!(desk.next(&id).unwrap().promises, promises);
-    assert_eq!(code(desk.complete(&id, Promise::Escalate)), "not_allowed");
+    drop(tools);
+    let tools = bed.tools();
+    assert_eq!(tools.next(&id).unwrap().promises, promises);
+    assert_eq!(code(tools.complete(&id, Promise::Escalate)), "not_allowed");
     assert_eq!(bed.state("t1"), TaskState::Active);
-    let judged = desk.validate(&id, "Stuck.\n<promise>BLOCKED</promise>").unwrap();
+    let judged = tools.validate(&id, "Stuck.\n<promise>BLOCKED</promise>").unwrap();
     assert_eq!(judged.signal, LoopSignal::Blocked);
     assert_eq!(bed.state("t1"), TaskState::Blocked);
 }
@@ -234,21 +234,21 @@ fn a_loop_ends_only_with_the_promises_that_it_was_started_with() {
 #[test]
 fn gates_that_never_pass_end_the_loop() {
     let bed = Bed::new(GATED);
-    let (desk, id) = bed.iterating(StopPreset::Default);
+    let (tools, id) = bed.iterating(StopPreset::Default);
     let mut signals = Vec::new();
     for round in 0..10 {
         bed.write("tried.txt", &round.to_string());
-        let signal = desk.validate(&id, COMPLETE).unwrap().signal;
+        let signal = tools.validate(&id, COMPLETE).unwrap().signal;
         signals.push(signal);
         if signal != LoopSignal::Continue {
             break;
         }
-        desk.next(&id).unwrap();
+        tools.next(&id).unwrap();
     }
     assert_eq!(signals.len(), 6, "five retries: {signals:?}");
     assert_eq!(signals.last(), Some(&LoopSignal::Escalate));
     assert_eq!(bed.state("t1"), TaskState::Blocked);
-    assert_eq!(code(desk.next(&id)), "over");
+    assert_eq!(code(tools.next(&id)), "over");
 }
 
 #[test]
@@ -256,46 +256,46 @@ fn limits_are_lowered_and_never_raised() {
     let bed = Bed::new("version: 1\nlimits: {max_iterations: 4, max_no_progress: 2}\n");
     bed.task("t1");
     bed.task("t2");
-    let desk = bed.desk();
+    let tools = bed.tools();
     let wish = |task: &str, count| LoopStart {
         max_iterations: Some(count),
         circuit_breaker: Some(count),
         ..start(task)
     };
-    let low = desk.start(&LoopStart { circuit_breaker: None, ..wish("t1", 1) }).unwrap();
+    let low = tools.start(&LoopStart { circuit_breaker: None, ..wish("t1", 1) }).unwrap();
     assert_eq!((low.max_iterations, low.circuit_breaker), (1, 2));
-    let high = desk.start(&wish("t2", 1_000)).unwrap();
+    let high = tools.start(&wish("t2", 1_000)).unwrap();
     assert_eq!((high.max_iterations, high.circuit_breaker), (4, 2));
     let id = low.id.to_string();
-    let judged = desk.validate(&id, "still at it").unwrap();
+    let judged = tools.validate(&id, "still at it").unwrap();
     assert_eq!(judged.signal, LoopSignal::Escalate);
     assert_eq!(judged.feedback, ["a limit was reached: iterations"]);
-    assert_eq!(code(desk.next(&id)), "over");
+    assert_eq!(code(tools.next(&id)), "over");
     // Otherwise the task would get the same limits again.
     assert_eq!(bed.state("t1"), TaskState::Blocked);
 }
 
 #[test]
-fn tasks_with_gates_are_not_completed_by_a_word() {
+fn agents_cannot_complete_tasks_by_an_update() {
     let bed = Bed::new(GATED);
     bed.task("t1");
     bed.task("t2");
-    let desk = bed.desk();
+    let tools = bed.tools();
     let to = |state| RequestedChange { state: Some(state), ..RequestedChange::default() };
-    assert_eq!(code(desk.update("t1", &to(TaskState::Completed))), "not_proven");
-    assert_eq!(code(desk.update("t1", &to(TaskState::Active))), "not_allowed");
-    desk.start(&start("t1")).unwrap();
-    assert_eq!(code(desk.update("t1", &to(TaskState::Completed))), "not_proven");
+    assert_eq!(code(tools.update("t1", &to(TaskState::Completed))), "not_proven");
+    assert_eq!(code(tools.update("t1", &to(TaskState::Active))), "not_allowed");
+    tools.start(&start("t1")).unwrap();
+    assert_eq!(code(tools.update("t1", &to(TaskState::Completed))), "not_proven");
     let block = RequestedChange { blocked_reason: Some("no key".into()), ..to(TaskState::Blocked) };
-    let task = desk.update("t1", &block).unwrap();
+    let task = tools.update("t1", &block).unwrap();
     assert_eq!(task.state, TaskState::Blocked);
     assert!(task.obstacle.unwrap().reason.contains("no key"));
-    assert_eq!(code(desk.update("t1", &to(TaskState::Ready))), "not_allowed");
+    assert_eq!(code(tools.update("t1", &to(TaskState::Ready))), "not_allowed");
     assert_eq!(bed.state("t2"), TaskState::Ready);
     let free = Bed::new("version: 1\n");
     free.task("t1");
     // Without a gate the task cannot be proven: only a person completes it.
-    assert_eq!(code(free.desk().update("t1", &to(TaskState::Completed))), "not_proven");
+    assert_eq!(code(free.tools().update("t1", &to(TaskState::Completed))), "not_proven");
     assert_eq!(free.state("t1"), TaskState::Ready);
 }
 
@@ -304,24 +304,24 @@ fn notes_and_checkpoints_are_kept() {
     let bed = Bed::new("version: 1\n");
     bed.task("t1");
     let note = RequestedChange { notes: Some("half way".into()), ..RequestedChange::default() };
-    bed.desk().update("t1", &note).unwrap();
-    let detail = bed.desk().task("t1").unwrap();
+    bed.tools().update("t1", &note).unwrap();
+    let detail = bed.tools().task("t1").unwrap();
     assert_eq!(detail.notes[0].text, "half way");
-    assert_eq!(code(bed.desk().recall("t1", None)), "no_checkpoint");
+    assert_eq!(code(bed.tools().recall("t1", None)), "no_checkpoint");
     let at = |step| Checkpoint { step: Some(step), ..Checkpoint::default() };
-    let first = bed.desk().checkpoint("t1", at(1)).unwrap();
-    let second = bed.desk().checkpoint("t1", at(2)).unwrap();
+    let first = bed.tools().checkpoint("t1", at(1)).unwrap();
+    let second = bed.tools().checkpoint("t1", at(2)).unwrap();
     assert_eq!((first.sequence, second.sequence), (1, 2));
-    assert_eq!(bed.desk().recall("t1", None).unwrap(), second);
-    assert_eq!(bed.desk().recall("t1", Some(&first.id)).unwrap(), first);
-    assert_eq!(code(bed.desk().task("t9")), "no_such_task");
+    assert_eq!(bed.tools().recall("t1", None).unwrap(), second);
+    assert_eq!(bed.tools().recall("t1", Some(&first.id)).unwrap(), first);
+    assert_eq!(code(bed.tools().task("t9")), "no_such_task");
 }
 
 #[test]
-fn a_task_that_others_hold_is_left_alone() {
+fn a_task_claimed_by_another_session_cannot_be_changed() {
     let bed = Bed::new("version: 1\n");
     bed.task("t1");
-    let (one, other) = (bed.desk(), bed.desk());
+    let (one, other) = (bed.tools(), bed.tools());
     one.start(&start("t1")).unwrap();
     assert_eq!(code(other.start(&start("t1"))), "not_ready");
     assert_eq!(code(other.register("t1", StopPreset::Promise, Map::new())), "claimed");
@@ -331,7 +331,7 @@ fn a_task_that_others_hold_is_left_alone() {
 }
 
 #[test]
-fn native_hooks_send_back_until_it_is_proven() {
+fn native_hooks_block_the_stop_until_the_gates_pass() {
     let bed = Bed::new(GATED);
     assert_eq!(bed.visit(HookMoment::Start), HookReply::Nothing);
     assert_eq!(bed.visit(HookMoment::Prompt), HookReply::Nothing);
@@ -368,7 +368,7 @@ fn blocks_until_pass(bed: &Bed, blocks_max: Option<u32>) -> (u32, String) {
 }
 
 #[test]
-fn native_hooks_stop_blocking_before_the_limit_of_the_agent() {
+fn native_hooks_stop_blocking_before_the_agents_own_block_limit() {
     for (blocks_max, blocks) in [(3, 2), (6, 5), (20, 5)] {
         let bed = Bed::new(GATED);
         assert_eq!(blocks_until_pass(&bed, Some(blocks_max)).0, blocks, "{blocks_max}");
@@ -377,7 +377,7 @@ fn native_hooks_stop_blocking_before_the_limit_of_the_agent() {
 }
 
 #[test]
-fn native_hooks_end_at_our_limit() {
+fn native_hooks_stop_blocking_at_the_gate_retry_limit() {
     let bed = Bed::new(GATED);
     let (blocks, note) = blocks_until_pass(&bed, None);
     assert_eq!(blocks, 5);
@@ -394,7 +394,7 @@ fn an_agent_that_is_blocked_may_stop() {
 }
 
 #[test]
-fn gates_that_are_taken_away_prove_nothing() {
+fn replacing_the_gates_does_not_prove_completion() {
     let bed = Bed::new(GATED);
     bed.visit(HookMoment::Start);
     bed.write(
@@ -409,7 +409,7 @@ fn gates_that_are_taken_away_prove_nothing() {
 }
 
 #[test]
-fn the_current_task_is_told_at_the_start() {
+fn the_current_task_is_context_at_the_session_start() {
     let bed = Bed::new("version: 1\n");
     assert_eq!(bed.visit(HookMoment::Start), HookReply::Nothing);
     bed.task("t1");
@@ -422,7 +422,7 @@ fn the_current_task_is_told_at_the_start() {
 
 /// Removes all gates, not only one.
 #[test]
-fn gates_that_are_all_taken_away_prove_nothing() {
+fn removing_all_gates_does_not_prove_completion() {
     let bed = Bed::new(GATED);
     bed.visit(HookMoment::Start);
     bed.write("hookloop.yaml", "version: 1\n");
@@ -433,13 +433,13 @@ fn gates_that_are_all_taken_away_prove_nothing() {
 }
 
 #[test]
-fn a_loop_whose_gates_change_is_for_a_person_to_look_at() {
+fn a_loop_with_changed_gates_is_escalated() {
     let bed = Bed::new(GATED);
     bed.task("t1");
-    let desk = bed.desk();
-    let id = desk.start(&start("t1")).unwrap().id.to_string();
+    let tools = bed.tools();
+    let id = tools.start(&start("t1")).unwrap().id.to_string();
     bed.write("hookloop.yaml", "version: 1\n");
-    let after = desk.reopened(bed.project());
+    let after = tools.reopened(bed.project());
     assert_eq!(after.validate(&id, COMPLETE).unwrap().signal, LoopSignal::Escalate);
     assert_eq!(bed.state("t1"), TaskState::Blocked);
     assert_eq!(code(after.start(&start("t1"))), "not_ready");
@@ -449,34 +449,34 @@ fn a_loop_whose_gates_change_is_for_a_person_to_look_at() {
 }
 
 #[test]
-fn what_is_called_off_can_be_asked_for_again() {
+fn a_cancelled_validation_can_be_repeated() {
     let bed = Bed::new(GATED);
-    let (desk, id) = bed.iterating(StopPreset::Promise);
+    let (tools, id) = bed.iterating(StopPreset::Promise);
     let stop = StopSwitch::new().unwrap();
     stop.by_user();
-    let _ = desk.for_call(stop).validate(&id, COMPLETE);
+    let _ = tools.for_call(stop).validate(&id, COMPLETE);
     assert_eq!(bed.state("t1"), TaskState::Active);
     bed.write("answer.txt", "42");
-    assert_eq!(desk.validate(&id, COMPLETE).unwrap().signal, LoopSignal::Complete);
-    desk.complete(&id, Promise::Complete).unwrap();
+    assert_eq!(tools.validate(&id, COMPLETE).unwrap().signal, LoopSignal::Complete);
+    tools.complete(&id, Promise::Complete).unwrap();
 }
 
 #[test]
-fn what_is_left_to_say_is_said_with_the_end() {
+fn a_pending_user_message_is_returned_with_the_completion() {
     let bed = Bed::new(GATED);
-    let (desk, id) = bed.iterating(StopPreset::Promise);
+    let (tools, id) = bed.iterating(StopPreset::Promise);
     bed.write("answer.txt", "42");
-    desk.validate(&id, COMPLETE).unwrap();
+    tools.validate(&id, COMPLETE).unwrap();
     control::message(&bed.project(), Some(&id), "and mind the gap").unwrap();
-    let done = desk.complete(&id, Promise::Complete).unwrap();
+    let done = tools.complete(&id, Promise::Complete).unwrap();
     assert!(done.prompt.unwrap().contains("and mind the gap"));
 }
 
 #[test]
-fn rules_that_run_cost_an_iteration_each_time() {
+fn each_validation_with_rules_is_an_iteration() {
     let bed =
         Bed::new("version: 1\nhooks:\n  validation:\n    - {name: answer, file: answer.txt}\n");
-    let (desk, id) = bed.iterating(StopPreset::Validation);
-    let numbers: Vec<u32> = (0..3).map(|_| desk.validate(&id, "").unwrap().number).collect();
+    let (tools, id) = bed.iterating(StopPreset::Validation);
+    let numbers: Vec<u32> = (0..3).map(|_| tools.validate(&id, "").unwrap().number).collect();
     assert_eq!(numbers, [1, 2, 3]);
 }

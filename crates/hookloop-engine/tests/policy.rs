@@ -344,7 +344,7 @@ const LOOSE: [&str; 10] = [
 
 /// Checks that the test above can fail: without the policy, each rule is loosened.
 #[test]
-fn without_a_policy_the_same_keys_loosen_all_of_it() {
+fn without_a_policy_the_same_keys_loosen_every_rule() {
     let policy = Bed::new(Some(POLICY)).around().policies().unwrap();
     let mut loose = BTreeSet::new();
     for (schema, file) in [
@@ -393,7 +393,7 @@ accept_at_retry_limit: true
 }
 
 #[test]
-fn a_project_is_worked_on_where_every_policy_lets_it() {
+fn a_project_is_allowed_only_in_repositories_of_the_policy() {
     let bed = Bed::new(Some(
         "version: 1\nrepositories: ['/srv/work/*', 'https://git.example.com/shop/*']\n",
     ));
@@ -417,7 +417,7 @@ fn a_project_is_worked_on_where_every_policy_lets_it() {
 }
 
 #[test]
-fn the_file_of_the_system_need_not_be_there_and_one_that_can_not_be_read_stops_everything() {
+fn a_missing_system_policy_is_allowed_and_an_unsafe_file_is_an_error() {
     let mut bed = Bed::new(None);
     let missing = bed.directory.path().join("etc/policy.yaml");
     let mut check = |file: PolicyFile, part: &str| {

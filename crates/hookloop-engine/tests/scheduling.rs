@@ -87,7 +87,7 @@ fn state(project: &Project, name: &str) -> TaskState {
 }
 
 #[test]
-fn nobody_takes_a_task_before_its_time() {
+fn a_task_cannot_be_claimed_before_its_not_before_time() {
     let project = alone(SchedulingRules::default());
     let time = Timestamp(project.now().0 + HOUR);
     add(&project, "later", TaskSpec { not_before: Some(time), ..spec(0, Some("chore")) });
@@ -125,7 +125,7 @@ fn nobody_takes_a_task_before_its_time() {
 /// The completion of the dependency is announced at once, but the task is not reported as ready
 /// before its time.
 #[test]
-fn a_dependent_waits_for_its_time_too() {
+fn a_dependent_is_not_ready_before_its_not_before_time() {
     let project = alone(SchedulingRules::default());
     add(&project, "first", spec(0, None));
     let time = Timestamp(project.now().0 + HOUR);
@@ -148,7 +148,7 @@ fn a_dependent_waits_for_its_time_too() {
 }
 
 #[test]
-fn who_waits_long_comes_before_who_is_urgent() {
+fn priority_aging_puts_long_waiting_tasks_before_urgent_tasks() {
     for (priority_aging, first) in
         [(PriorityAging::Each { ms: 1 }, "old"), (PriorityAging::Never, "urgent")]
     {
@@ -172,7 +172,7 @@ fn bounded(all: Option<u32>, bugs: Option<u32>) -> SchedulingRules {
 }
 
 #[test]
-fn a_claim_passes_by_what_is_bounded() {
+fn a_claim_skips_tasks_beyond_the_wip_limits() {
     let project = alone(bounded(Some(3), Some(1)));
     for (name, kind) in [("b1", Some("bug")), ("b2", Some("bug")), ("c1", None), ("c2", None)] {
         add(&project, name, spec(2, kind));
@@ -245,7 +245,7 @@ fn check_bounds(opened: &[Project], all: u32, bugs: u32) {
 }
 
 #[test]
-fn a_limit_holds_over_all_machines() {
+fn wip_limits_hold_across_machines() {
     let (log, scheduling) = (MemoryLog::default(), bounded(Some(3), Some(1)));
     let machines: Vec<Project> = (0..4).map(|_| over(&log, &scheduling)).collect();
     // Two threads for each project.
@@ -253,7 +253,7 @@ fn a_limit_holds_over_all_machines() {
 }
 
 #[test]
-fn a_limit_holds_in_a_file() {
+fn wip_limits_hold_across_processes_on_a_file() {
     let dir = tempfile::tempdir().unwrap();
     let open = |_| {
         let store = Store::open(&dir.path().join("log.db")).unwrap();
@@ -264,7 +264,7 @@ fn a_limit_holds_in_a_file() {
 }
 
 #[test]
-fn where_nothing_is_bounded_nothing_is_kept_of_it() {
+fn no_wip_permit_is_recorded_without_a_wip_limit() {
     let kinds = |scheduling: SchedulingRules| {
         let project = alone(scheduling);
         add(&project, "t", spec(2, Some("bug")));
@@ -306,7 +306,7 @@ fn fired(project: &Project) -> Vec<ScheduleFired> {
 }
 
 #[test]
-fn a_slot_makes_one_task_over_all_machines() {
+fn an_occurrence_creates_one_task_across_machines() {
     const SLOTS: i64 = 5;
     let (log, scheduling) = (MemoryLog::default(), SchedulingRules::default());
     let machines: Vec<Project> = (0..4).map(|_| over(&log, &scheduling)).collect();
@@ -336,7 +336,7 @@ fn a_slot_makes_one_task_over_all_machines() {
 }
 
 #[test]
-fn of_what_nobody_was_there_for_the_last_is_made() {
+fn only_the_last_missed_occurrence_creates_a_task() {
     let project = alone(SchedulingRules::default());
     ask(&project, schedule(Overlap::Skip)).unwrap();
     let first = next(&project).unwrap();
@@ -357,7 +357,7 @@ fn of_what_nobody_was_there_for_the_last_is_made() {
 }
 
 #[test]
-fn a_schedule_rests_while_it_is_paused_and_ends_when_it_is_removed() {
+fn a_paused_or_removed_schedule_creates_no_tasks() {
     let project = alone(SchedulingRules::default());
     ask(&project, schedule(Overlap::Allow)).unwrap();
     let exists = refusal(ask(&project, schedule(Overlap::Allow)));
@@ -379,7 +379,7 @@ fn a_schedule_rests_while_it_is_paused_and_ends_when_it_is_removed() {
 
 /// Checks that hooks run for the task of a schedule as for any other.
 #[test]
-fn a_schedules_task_has_hooks() {
+fn hooks_run_for_tasks_of_a_schedule() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("hookloop.yaml");
     let yaml = "version: 1\nhooks:\n  task_created:\n    - name: mark\n      when: task.type == 'chore'\n      actions: [{log: {type: seen}}]\n";

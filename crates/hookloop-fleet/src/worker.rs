@@ -32,7 +32,7 @@ use hookloop_process::Cancel;
 
 use crate::fleet::{Fleet, ServedSession, WorkerPresence, WorkerState};
 
-pub use served_project::{PostParts, ServedPost, check_out};
+pub use served_project::{WorkerProject, WorkerProjectParts, check_out};
 pub use task_run::TaskRunEnd;
 
 use housekeeping::Housekeeping;
@@ -139,7 +139,7 @@ pub enum WorkerError {
 #[derive(Debug)]
 pub struct Worker {
     plan: WorkerPlan,
-    posts: Vec<ServedPost>,
+    served_projects: Vec<WorkerProject>,
     fleet: Fleet,
 }
 
@@ -158,7 +158,7 @@ struct WorkerLoop<'w> {
 
 /// The state of the thread that decides which tasks begin and end.
 struct DecisionQueue {
-    hands: Vec<TaskRun>,
+    task_runs: Vec<TaskRun>,
     orders: FleetDirectives,
     /// The time at which draining began.
     draining: Option<Instant>,
@@ -176,15 +176,15 @@ struct DecisionQueue {
 }
 
 impl Worker {
-    pub fn new(plan: WorkerPlan, posts: Vec<ServedPost>, fleet: Fleet) -> Worker {
-        Worker { plan, posts, fleet }
+    pub fn new(plan: WorkerPlan, served_projects: Vec<WorkerProject>, fleet: Fleet) -> Worker {
+        Worker { plan, served_projects, fleet }
     }
 
     /// Runs the worker until it is ended, or with `until_idle` until no work is left.
     pub fn run(&self, quit: &WorkerStop, listener: WorkerListener<'_>) -> Result<(), WorkerError> {
         self.fleet.go_live()?;
-        for post in &self.posts {
-            post.project().store().go_live().map_err(EngineError::from)?;
+        for place in &self.served_projects {
+            place.project().store().go_live().map_err(EngineError::from)?;
         }
         let (done, ended) = mpsc::channel();
         let shift = WorkerLoop {
@@ -194,7 +194,7 @@ impl Worker {
             over: Cancel::new()?,
             done,
             started: now(),
-            duties: self.posts.iter().map(|_| Housekeeping::default()).collect(),
+            duties: self.served_projects.iter().map(|_| Housekeeping::default()).collect(),
         };
         std::thread::scope(|scope| {
             shift.begin_tending(scope);
@@ -222,16 +222,16 @@ impl<'w> WorkerLoop<'w> {
         (self.listener)(told);
     }
 
-    fn trouble(&self, post: usize, error: &dyn std::fmt::Display) {
-        let project = Some(self.worker.posts[post].name());
+    fn trouble(&self, place: usize, error: &dyn std::fmt::Display) {
+        let project = Some(self.worker.served_projects[place].name());
         self.tell(&WorkerUpdate::Error { project, why: error.to_string() });
     }
 
     /// Returns the project with its current configuration, if the worker can run tasks of it.
     ///
     /// Reports when a project becomes eligible or ineligible.
-    fn look(&self, post: usize) -> Option<Arc<Project>> {
-        let served = &self.worker.posts[post];
+    fn look(&self, place: usize) -> Option<Arc<Project>> {
+        let served = &self.worker.served_projects[place];
         let (project, was_fit) = (served.name(), served.is_fit());
         match served.look(&self.worker.plan) {
             Ok(found) => {
@@ -254,53 +254,53 @@ impl<'w> WorkerLoop<'w> {
         scope: &'s Threads<'s, 'e>,
         ended: &Receiver<(SessionId, TaskId, usize, TaskRunEnd)>,
     ) -> Result<(), WorkerError> {
-        let posts = self.worker.posts.len();
-        let mut desk = DecisionQueue {
-            hands: Vec::new(),
+        let served_projects = self.worker.served_projects.len();
+        let mut queue = DecisionQueue {
+            task_runs: Vec::new(),
             orders: FleetDirectives::default(),
             draining: None,
             state: WorkerState::Working,
             shown: None,
-            served: vec![0; posts],
-            rests: vec![None; posts],
-            dry: vec![None; posts],
+            served: vec![0; served_projects],
+            rests: vec![None; served_projects],
+            dry: vec![None; served_projects],
             is_broke: false,
             count: 0,
         };
-        self.heed_orders(&mut desk);
+        self.follow_directives(&mut queue);
         // A worker that is not on the list counts as lost.
-        self.show(&mut desk);
-        self.pick_up(scope, &mut desk);
+        self.show(&mut queue);
+        self.pick_up(scope, &mut queue);
         // Reports ineligible projects at the start, before the first task is ready.
-        for post in 0..posts {
-            self.look(post);
+        for place in 0..served_projects {
+            self.look(place);
         }
         loop {
-            self.heed_orders(&mut desk);
-            let is_dry = desk.state == WorkerState::Working && self.fill(scope, &mut desk);
-            self.show(&mut desk);
-            let is_over = desk.draining.is_some()
-                || self.worker.plan.until_idle && is_dry && self.is_idle(&desk);
-            if is_over && desk.hands.is_empty() {
+            self.follow_directives(&mut queue);
+            let is_dry = queue.state == WorkerState::Working && self.fill(scope, &mut queue);
+            self.show(&mut queue);
+            let is_over = queue.draining.is_some()
+                || self.worker.plan.until_idle && is_dry && self.is_idle(&queue);
+            if is_over && queue.task_runs.is_empty() {
                 return Ok(());
             }
-            self.hear(&mut desk, ended);
+            self.hear(&mut queue, ended);
         }
     }
 
     /// Waits until a session ends, at most for [`TICK`].
     fn hear(
         &self,
-        desk: &mut DecisionQueue,
+        queue: &mut DecisionQueue,
         ended: &Receiver<(SessionId, TaskId, usize, TaskRunEnd)>,
     ) {
         let mut next = ended.recv_timeout(TICK);
-        while let Ok((session, task, post, end)) = next {
-            desk.hands.retain(|hand| hand.session != session);
-            desk.shown = None;
-            let project = self.worker.posts[post].name();
+        while let Ok((session, task, place, end)) = next {
+            queue.task_runs.retain(|run| run.session != session);
+            queue.shown = None;
+            let project = self.worker.served_projects[place].name();
             if let Some(rest) = end.rest() {
-                desk.rests[post] = Some(Instant::now() + rest);
+                queue.rests[place] = Some(Instant::now() + rest);
             }
             self.tell(&WorkerUpdate::Ended { project, task: &task, session: &session, end: &end });
             next = ended.try_recv().map_err(|_| RecvTimeoutError::Timeout);
@@ -308,71 +308,72 @@ impl<'w> WorkerLoop<'w> {
     }
 
     /// Applies the directives of operators and the switches of this program.
-    fn heed_orders(&self, desk: &mut DecisionQueue) {
+    fn follow_directives(&self, queue: &mut DecisionQueue) {
         match self.worker.fleet.orders() {
-            Ok(orders) => desk.orders = orders,
+            Ok(orders) => queue.orders = orders,
             // The directives that were read before stay in force.
             Err(error) => self.tell(&WorkerUpdate::Error { project: None, why: error.to_string() }),
         }
         let plan = &self.worker.plan;
         let name = plan.name.as_str();
-        let order = desk.orders.of_worker(name).map(|standing| standing.set.directive);
-        if desk.draining.is_none()
+        let order = queue.orders.of_worker(name).map(|standing| standing.set.directive);
+        if queue.draining.is_none()
             && (self.quit.drain.is_triggered() || order == Some(FleetDirective::Drain))
         {
-            desk.draining = Some(Instant::now());
+            queue.draining = Some(Instant::now());
         }
-        let is_late = desk.draining.is_some_and(|since| since.elapsed() >= plan.drain);
+        let is_late = queue.draining.is_some_and(|since| since.elapsed() >= plan.drain);
         let ends_all = is_late || self.quit.now.is_triggered();
         if ends_all {
-            desk.draining.get_or_insert_with(Instant::now);
+            queue.draining.get_or_insert_with(Instant::now);
         }
-        for rest in &mut desk.rests {
+        for rest in &mut queue.rests {
             *rest = rest.filter(|until| Instant::now() < *until);
         }
-        let of_post = |post: &ServedPost| {
-            desk.orders.of(name, post.name()).map(|standing| standing.set.directive)
+        let directive_of = |place: &WorkerProject| {
+            queue.orders.of(name, place.name()).map(|standing| standing.set.directive)
         };
-        let of_posts: Vec<Option<FleetDirective>> = self.worker.posts.iter().map(of_post).collect();
-        for hand in &mut desk.hands {
-            let order = of_posts[hand.post];
-            hand.rest.set(order == Some(FleetDirective::Pause));
+        let directives: Vec<Option<FleetDirective>> =
+            self.worker.served_projects.iter().map(directive_of).collect();
+        for run in &mut queue.task_runs {
+            let order = directives[run.place];
+            run.rest.set(order == Some(FleetDirective::Pause));
             if ends_all
                 || order == Some(FleetDirective::Stop)
-                || hand.is_lost(&self.worker.posts[hand.post])
+                || run.is_lost(&self.worker.served_projects[run.place])
             {
-                hand.end();
+                run.end();
             }
         }
-        for (duty, order) in self.duties.iter().zip(of_posts) {
-            duty.hold(order.is_some() || desk.draining.is_some());
+        for (duty, order) in self.duties.iter().zip(directives) {
+            duty.hold(order.is_some() || queue.draining.is_some());
             if ends_all || order == Some(FleetDirective::Stop) {
                 duty.halt();
             }
         }
-        let state = match (desk.draining, order) {
+        let state = match (queue.draining, order) {
             (Some(_), _) => WorkerState::Draining,
             (None, Some(order)) => order.into(),
             (None, None) => WorkerState::Working,
         };
-        if state != desk.state {
-            desk.state = state;
-            desk.shown = None;
+        if state != queue.state {
+            queue.state = state;
+            queue.shown = None;
             self.tell(&WorkerUpdate::State(state));
         }
     }
 
-    fn show(&self, desk: &mut DecisionQueue) {
-        if desk.shown.is_some_and(|shown| shown.elapsed() < SHOW) {
+    fn show(&self, queue: &mut DecisionQueue) {
+        if queue.shown.is_some_and(|shown| shown.elapsed() < SHOW) {
             return;
         }
-        desk.shown = Some(Instant::now());
+        queue.shown = Some(Instant::now());
         let plan = &self.worker.plan;
-        let running = desk.hands.iter().map(|hand| ServedSession {
-            project: self.worker.posts[hand.post].name().to_owned(),
-            task: hand.task.to_string(),
-            session: hand.session.to_string(),
-            since: hand.since,
+        let running = queue.task_runs.iter().map(|run| ServedSession {
+            project: self.worker.served_projects[run.place].name().to_owned(),
+            task: run.task.to_string(),
+            session: run.session.to_string(),
+            since: run.since,
         });
         let presence = WorkerPresence {
             name: plan.name.clone(),
@@ -380,10 +381,10 @@ impl<'w> WorkerLoop<'w> {
             pid: std::process::id(),
             version: plan.version.clone(),
             format: FORMAT,
-            state: desk.state,
+            state: queue.state,
             slots: plan.slots,
             agent: plan.agent.clone(),
-            projects: self.worker.posts.iter().map(ServedPost::served).collect(),
+            projects: self.worker.served_projects.iter().map(WorkerProject::served).collect(),
             running: running.collect(),
             started: self.started,
             seen: now(),
@@ -394,8 +395,9 @@ impl<'w> WorkerLoop<'w> {
     }
 
     /// Whether no session runs and no merge is pending.
-    fn is_idle(&self, desk: &DecisionQueue) -> bool {
-        let posts = 0..self.worker.posts.len();
-        desk.hands.is_empty() && posts.into_iter().all(|post| !self.is_merging(post))
+    fn is_idle(&self, queue: &DecisionQueue) -> bool {
+        let served_projects = 0..self.worker.served_projects.len();
+        queue.task_runs.is_empty()
+            && served_projects.into_iter().all(|place| !self.is_merging(place))
     }
 }

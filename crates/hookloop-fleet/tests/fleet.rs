@@ -35,7 +35,7 @@ fn drain(fleet: &Fleet, name: &str) -> Result<(), EngineError> {
 }
 
 #[test]
-fn a_worker_that_has_ended_stays_known_and_is_on_no_list() {
+fn an_ended_worker_is_not_listed_but_can_still_be_drained() {
     let dir = tempfile::tempdir().unwrap();
     let store = Store::open(&dir.path().join("fleet.db")).unwrap();
     let fleet = Fleet::over(Project::new(store, EffectiveConfig::default(), "someone"));

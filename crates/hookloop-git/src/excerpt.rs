@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn an_excerpt_tells_what_is_left_out_and_splits_no_character() {
+    fn an_excerpt_reports_its_omitted_bytes_and_splits_no_character() {
         let text = "€".repeat(40_000);
         let excerpt = of_output(&StreamOutput::of_bytes(text.as_bytes()));
         // 32,768 is not a multiple of three: two bytes go at each cut.

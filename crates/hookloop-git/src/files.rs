@@ -231,7 +231,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_look_tells_what_changed_and_nothing_else() {
+    fn changed_files_are_reported_without_ignored_and_git_files() {
         let dir = tempfile::tempdir().unwrap();
         let write = |name: &str, text: &str| {
             let path = dir.path().join(name);
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_look_of_another_program_goes_on_where_the_last_one_ended() {
+    fn changes_are_found_since_the_snapshot_of_another_process() {
         let dir = tempfile::tempdir().unwrap();
         let write = |name: &str, text: &str| fs::write(dir.path().join(name), text).unwrap();
         for name in ["a", "b", "c"] {

@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_keeper_names_its_project() {
+    fn the_owner_of_a_keeper_is_read_from_its_variables() {
         let owner = KeeperOwner {
             project: "/p q".into(),
             state: "/s=t".into(),

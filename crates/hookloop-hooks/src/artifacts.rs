@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn only_output_of_this_machine_is_found() {
+    fn only_hook_output_inside_the_state_directory_is_found() {
         let state = tempfile::tempdir().unwrap();
         let run = state.path().join(DIRECTORY).join("one");
         fs::create_dir_all(&run).unwrap();
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_long_is_shown_without_its_middle() {
+    fn long_hook_output_is_shown_without_its_middle() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("stdout");
         fs::write(&path, "€€€ab\u{1b}[2Jcd€€€").unwrap();
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_is_read_and_nothing_else() {
+    fn hook_output_is_read_by_run_and_symlinks_are_refused() {
         let state = tempfile::tempdir().unwrap();
         let run: EventId = "0192f0c1-2345-7000-8000-000000000001".parse().unwrap();
         let directory = state.path().join(DIRECTORY).join(run.to_string());
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_go_and_the_young_stay() {
+    fn the_oldest_artifacts_are_removed_and_recent_artifacts_kept() {
         let later = SystemTime::now() + 2 * AGE_MIN;
         let check = |bounds: ArtifactBounds, now: SystemTime, left: &[&str]| {
             let directory = with_runs(&["a", "b", "c", "d"]);

@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn files_and_texts() {
+    fn file_and_pattern_rules() {
         check(Rule::File("a/b".into()), None, &[("a/b", "")], Ok(()));
         check(Rule::File("a".into()), None, &[("a/b", "")], Err("no file a"));
         let pattern = |path: &str, text: &str, absent| {
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn what_changed() {
+    fn changed_file_and_diff_rules() {
         let changes = || Some(vec![("src/a.rs".to_owned(), 10), ("docs/b.md".to_owned(), 5)]);
         check(Rule::Changed("docs/*".into()), changes(), &[], Ok(()));
         check(Rule::Changed("CHANGELOG.md".into()), changes(), &[], Err("has not changed"));
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn reports_of_coverage() {
+    fn coverage_rules_read_each_report_format() {
         let rule = |at_least| Rule::Coverage(CoverageRule { report: "r".into(), at_least });
         let lcov = "SF:a\nLF:10\nLH:8\nend_of_record\nSF:b\nLF:10\nLH:8\nend_of_record\n";
         let cobertura = r#"<?xml version="1.0"?><coverage lines-covered="8" lines-valid="10">"#;

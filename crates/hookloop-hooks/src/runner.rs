@@ -128,9 +128,12 @@ impl HookRunner {
             "if", "for", "while", "until", "case", "cd", "exit", "test", "set", "export", "trap",
             "eval", "[",
         ];
+        let sets_search_path =
+            |line: &str| line.split_whitespace().any(|word| word.starts_with("PATH="));
         let HookHandler::Command(text) = &hook.handler else { return None };
         let word = match text {
             CommandText::Exec(args) => args.first()?.as_str(),
+            CommandText::Shell(line) if sets_search_path(line) => return None,
             CommandText::Shell(line) => line.split_whitespace().find(|word| !word.contains('='))?,
         };
         let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+".contains(c);

@@ -136,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_request_for_a_proxy_names_the_whole_address() {
+    fn a_proxied_request_has_the_absolute_url_and_proxy_credentials() {
         let server = ProxyServer::parse("http://me:pw@proxy.example:3128", "HTTP_PROXY").unwrap();
         let target: Uri = "http://user@collector.example:4318/v1/traces".parse().unwrap();
         let forward = ForwardProxy::new(&server, &target);

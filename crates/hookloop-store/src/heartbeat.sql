@@ -1,4 +1,4 @@
--- Signs of life. Neither log nor view: nothing is decided on them, and a rebuild leaves them alone.
+-- Heartbeats. Neither log nor view: nothing is decided on them, and a rebuild leaves them alone.
 CREATE TABLE IF NOT EXISTS pulse(
   held TEXT PRIMARY KEY,
   holder TEXT NOT NULL,

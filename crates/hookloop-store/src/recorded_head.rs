@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_record_is_not_taken_for_a_head() {
+    fn a_damaged_head_record_is_ignored() {
         let dir = tempfile::tempdir().unwrap();
         let log = dir.path().join("log.db");
         HeadRecorder::new(&log).record(head(19));

@@ -463,7 +463,7 @@ mod tests {
     }
 
     #[test]
-    fn a_warning_is_allowed_where_the_builder_says_so() {
+    fn a_warning_is_allowed_by_the_builder_option() {
         let directory = tempfile::tempdir().unwrap();
         let program = program(&directory, "#!/bin/sh\necho 'a warning' >&2; echo '{\"a\": 1}'\n");
         let project = TestProject::builder(program).allow_warnings().build();

@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_seed_repeats_its_numbers_and_names_differ() {
+    fn a_seed_repeats_its_numbers_and_named_streams_differ() {
         let numbers =
             |mut random: SeededRandom| [random.next_u64(), random.next_u64(), random.next_u64()];
         assert_eq!(numbers(SeededRandom::new(7)), numbers(SeededRandom::new(7)));
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_is_taken_once() {
+    fn every_item_is_taken_once() {
         let mut random = SeededRandom::new(1);
         let mut items = vec![1, 2, 3];
         let mut taken: Vec<i32> = std::iter::from_fn(|| random.take(&mut items)).collect();

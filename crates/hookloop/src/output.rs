@@ -187,7 +187,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn long_texts_end_at_the_edge() {
+    fn long_texts_are_truncated_at_the_display_width() {
         assert_eq!(cut("漢字漢字", 5), "漢字…");
         assert_eq!(cut("abc", 3), "abc");
         assert_eq!(cut("abcd", 3), "ab…");

@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_says_how_far_and_how_long() {
+    fn a_progress_line_has_count_rate_and_remaining_time() {
         let half = line("importing", 500, 1_000, Duration::from_secs(5));
         assert_eq!(
             half,

@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_reaches_the_terminal_that_it_would_act_on() {
+    fn control_characters_are_printed_as_escapes() {
         assert_eq!(plain("a\u{1b}[31m\rb\nc"), "a\\u{1b}[31m\\rb\\nc");
         assert_eq!(plain_lines("a\u{7}\nb", 2), "a\\u{7}\n  b");
         assert_eq!(plain("x\u{202e}y"), "x\\u{202e}y");
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn output_of_hooks_has_no_colours_and_spaces_for_tabs() {
+    fn hook_output_is_shown_without_colours_and_with_tabs_as_spaces() {
         let check = |line: &str, expected: &str| assert_eq!(plain_output(line), expected);
         check("\u{1b}[31mred\u{1b}[0m", "red");
         check("a\tb\t\tc", "a       b               c");
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_acts() {
+    fn screen_lines_have_no_control_sequences() {
         let check = |text: &str, expected: &str| assert_eq!(screen_line(text), expected);
         check("\u{1b}[31mred\u{1b}[0m", "red");
         check("a\tb\0", "a    b");
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_bar_the_last_drawing_counts() {
+    fn only_the_last_state_of_a_progress_bar_is_kept() {
         assert_eq!(last_overwrite("10%\r50%\r100%"), "100%");
         assert_eq!(last_overwrite("done\r"), "done");
     }

@@ -133,11 +133,11 @@ fn check(way: Way) {
 }
 
 #[test]
-fn however_often_it_dies_there_is_one_request_and_one_merge() {
+fn repeated_crashes_open_one_pull_request_with_one_merge() {
     check(Way::Forge);
 }
 
 #[test]
-fn however_often_it_dies_the_branch_is_merged_once() {
+fn repeated_crashes_merge_the_branch_once() {
     check(Way::Branches);
 }

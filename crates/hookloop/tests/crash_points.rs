@@ -106,7 +106,7 @@ fn running_workflows_that_hooks_ask_for() {
 }
 
 #[test]
-fn a_deletion_in_parts_is_finished_by_asking_again() {
+fn a_crashed_deletion_is_finished_by_running_the_command_again() {
     Course::of(Scenario {
         config: ANNOUNCED.to_owned(),
         tasks: hub_and_dependents(ORPHANS),
@@ -117,7 +117,7 @@ fn a_deletion_in_parts_is_finished_by_asking_again() {
 }
 
 #[test]
-fn an_import_is_finished_by_asking_again() {
+fn a_crashed_import_is_finished_by_running_the_command_again() {
     Course::of(Scenario {
         config: ANNOUNCED.to_owned(),
         tasks: vec![task("a", &[])],
@@ -130,7 +130,7 @@ fn an_import_is_finished_by_asking_again() {
 /// Row 9 of the bugs to beat: a crash between an event and its hook's command, and at every step
 /// around it.
 #[test]
-fn a_command_runs_after_a_crash_and_its_action_takes_effect_once() {
+fn a_hook_command_runs_after_a_crash_and_its_action_takes_effect_once() {
     let answer = r#"{"hookloop":{"actions":[{"type":"create_task","payload":{"goal":"Review"}}]}}"#;
     let config = "version: 1\nhooks:\n  on_task_complete:\n    - {name: check, command: [sh, -c, 'echo >> ran; cat answer']}\n";
     let mut crashed_after_the_fact = 0;

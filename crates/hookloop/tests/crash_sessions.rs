@@ -130,7 +130,7 @@ fn finish(project: &TestProject, how: &str) -> End {
 }
 
 #[test]
-fn however_often_it_dies_a_session_ends_as_it_would_have() {
+fn a_session_has_the_same_result_after_repeated_crashes() {
     let project = new_project();
     let (_, output) = go_on(&project, None);
     assert_eq!(output.status.code(), Some(0), "{output:?}");

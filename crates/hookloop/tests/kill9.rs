@@ -28,21 +28,21 @@ const KILL_AFTER_MAX: Duration = Duration::from_millis(6);
 /// Projects whose `init` is killed.
 const BIRTHS: u64 = 100;
 /// Projects that are tested concurrently.
-const LANES: u64 = 2;
+const PARALLEL: u64 = 2;
 
 #[test]
-fn what_was_acknowledged_survives_and_nothing_is_done_by_halves() {
+fn acknowledged_commands_survive_sigkill_and_take_effect_completely() {
     let cycles = number_from_env("HOOKLOOP_KILL_CYCLES", CYCLES);
     let seed = number_from_env("HOOKLOOP_KILL_SEED", u64::from(std::process::id()));
     thread::scope(|scope| {
-        for lane in 0..LANES {
-            scope.spawn(move || work_lane(seed + lane, cycles.div_ceil(LANES)));
+        for index in 0..PARALLEL {
+            scope.spawn(move || run_cycles(seed + index, cycles.div_ceil(PARALLEL)));
         }
     });
 }
 
 #[test]
-fn a_project_survives_a_death_at_its_birth() {
+fn a_project_is_usable_after_a_killed_init() {
     let seed = number_from_env("HOOKLOOP_KILL_SEED", u64::from(std::process::id()));
     let _told = Told(seed);
     let mut random = SeededRandom::new(seed);
@@ -61,7 +61,7 @@ fn a_project_survives_a_death_at_its_birth() {
     assert!(killed > 0, "no process was killed in time");
 }
 
-fn work_lane(seed: u64, mut cycles: u64) {
+fn run_cycles(seed: u64, mut cycles: u64) {
     let _told = Told(seed);
     let mut random = SeededRandom::new(seed);
     while cycles > 0 {

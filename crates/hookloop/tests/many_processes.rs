@@ -32,7 +32,7 @@ struct Told {
 }
 
 #[test]
-fn sixteen_processes_do_not_disturb_each_other() {
+fn sixteen_concurrent_processes_lose_no_acknowledged_command() {
     let project = project_with(reactions::CONFIG);
     let end =
         Instant::now() + Duration::from_secs(number_from_env("HOOKLOOP_STRESS_SECONDS", SECONDS));

@@ -69,7 +69,7 @@ fn a_stream_of_an_older_version_is_changed_so_that_it_denies_purges() {
 }
 
 #[test]
-fn a_purged_log_is_called_lost_until_a_person_accepts_it() {
+fn a_purged_log_is_refused_until_a_person_accepts_the_loss() {
     let server = purgeable();
     let [machine, other] = [(); 2].map(|()| machine_on(&server, "demo"));
     for id in ["a", "b", "c"] {
@@ -93,8 +93,8 @@ fn a_purged_log_is_called_lost_until_a_person_accepts_it() {
         assert!(refused.error.contains("--accept-loss"), "{}", refused.error);
     }
     // A machine that never read an event learns the loss from the server.
-    let stranger = machine_on(&server, "demo");
-    let refused = stranger.refused(&["verify"]);
+    let other = machine_on(&server, "demo");
+    let refused = other.refused(&["verify"]);
     assert!(refused.error.contains("3 messages were removed"), "{}", refused.error);
     // Accepting the loss makes the log usable again.
     let rebuilt = machine.json(&["rebuild", "--accept-loss"]);
@@ -103,7 +103,7 @@ fn a_purged_log_is_called_lost_until_a_person_accepts_it() {
         "{rebuilt}"
     );
     machine.ok(&["task", "add", "New", "--id", "new"]);
-    for machine in [&machine, &other, &stranger] {
+    for machine in [&machine, &other, &other] {
         assert_eq!(machine.json(&["task", "list"])[0]["id"], "new");
         assert_eq!(machine.ok(&["verify"]), "The log is intact: 2 events\n");
         assert_eq!(machine.json_lines(&["log", "--type", "log_loss_accepted"]).len(), 1);
@@ -136,7 +136,7 @@ fn a_purge_of_one_task_is_found_and_can_be_accepted() {
 }
 
 #[test]
-fn a_stream_that_was_made_anew_is_not_called_intact() {
+fn a_recreated_stream_fails_verification_until_the_loss_is_accepted() {
     let server = Server::single();
     let machine = machine_on(&server, "demo");
     machine.ok(&["task", "add", "Old", "--id", "old"]);
@@ -148,7 +148,7 @@ fn a_stream_that_was_made_anew_is_not_called_intact() {
     assert!(told.contains("stream was replaced") && told.contains("hookloop verify"), "{told}");
     for command in ["verify", "rebuild"] {
         let refused = machine.refused(&[command]);
-        assert!(refused.error.contains("was made anew"), "{}", refused.error);
+        assert!(refused.error.contains("was deleted and created again"), "{}", refused.error);
         assert!(refused.error.contains("hookloop rebuild --accept-loss"), "{}", refused.error);
     }
     machine.ok(&["rebuild", "--accept-loss"]);
@@ -158,7 +158,7 @@ fn a_stream_that_was_made_anew_is_not_called_intact() {
 
 /// Messages that are not events on every subject of the log, and events that contradict the log.
 #[test]
-fn foreign_messages_on_every_subject_of_a_log_stop_nobody() {
+fn foreign_messages_on_every_subject_of_a_log_stop_no_command() {
     let server = Server::single();
     let machine = machine_on(&server, "demo");
     for id in ["a", "b"] {
@@ -246,7 +246,7 @@ fn foreign_messages_on_every_subject_of_a_log_stop_nobody() {
 }
 
 #[test]
-fn foreign_messages_in_place_of_heartbeats_and_snapshots_stop_nobody() {
+fn foreign_messages_on_heartbeat_and_snapshot_subjects_stop_no_command() {
     let server = Server::single();
     let machine = machine_on(&server, "demo");
     for id in ["a", "b"] {
@@ -275,7 +275,7 @@ fn foreign_messages_in_place_of_heartbeats_and_snapshots_stop_nobody() {
 }
 
 #[test]
-fn foreign_messages_in_the_fleets_log_stop_no_worker_and_can_be_accepted() {
+fn foreign_messages_in_the_fleet_log_stop_no_command_and_can_be_accepted() {
     let server = Server::single();
     let machine = machine_on(&server, "demo");
     machine.ok(&["fleet", "status"]);
@@ -320,7 +320,7 @@ impl Drop for OwnServer<'_> {
 }
 
 #[test]
-fn the_server_of_nats_up_lets_in_only_who_has_its_token() {
+fn the_server_of_nats_up_requires_its_token() {
     let machine = bare_machine();
     machine.write("hookloop.yaml", "version: 1\nproject: demo\n");
     // The port is free now, and so is the monitoring port above it.
@@ -350,18 +350,18 @@ fn the_server_of_nats_up_lets_in_only_who_has_its_token() {
     assert!(forged.is_err(), "{forged:?}");
     assert_eq!(run(&["verify"]), "The log is intact: 1 events\n");
     // Another user has another home, and gets the reason of the refusal.
-    let stranger = bare_machine();
-    stranger.write("hookloop.yaml", "version: 1\nproject: demo\n");
-    let refused = with_own_server(&stranger, port, &["status"]);
+    let other = bare_machine();
+    other.write("hookloop.yaml", "version: 1\nproject: demo\n");
+    let refused = with_own_server(&other, port, &["status"]);
     let error = String::from_utf8_lossy(&refused.stderr);
     assert!(error.contains("does not let this user in") && error.contains("`token`"), "{error}");
     // With the token of the user who started the server, the other user has access.
     let token = std::fs::read_to_string(home.join("token")).unwrap();
-    stranger.write_user_secret("token", &token);
-    stranger.write_user_config(&format!(
+    other.write_user_secret("token", &token);
+    other.write_user_config(&format!(
         "version: 1\nstores:\n  nats://127.0.0.1:{port}: {{token: token}}\n"
     ));
-    let let_in = with_own_server(&stranger, port, &["task", "list"]);
+    let let_in = with_own_server(&other, port, &["task", "list"]);
     assert!(String::from_utf8_lossy(&let_in.stdout).contains("mine"));
     // The token stays the same after a restart of the server.
     run(&["nats", "down", "--port", &port.to_string()]);

@@ -40,7 +40,7 @@ fn a_server_that_does_not_sync_is_refused_with_the_fix() {
 }
 
 #[test]
-fn the_user_may_take_the_risk_and_keeps_being_told() {
+fn unsafe_durability_set_by_the_user_is_allowed_with_repeated_warnings() {
     let server = Server::with(careless());
     let machine = machine_on(&server, "demo");
     machine.replace_in_user_config("{monitoring_urls", "{durability: unsafe, monitoring_urls");
@@ -61,7 +61,7 @@ fn the_user_may_take_the_risk_and_keeps_being_told() {
 }
 
 #[test]
-fn a_repository_cannot_take_the_risk_for_its_users() {
+fn a_repository_cannot_set_durability_to_unsafe() {
     let server = Server::with(careless());
     let machine = machine_on(&server, "demo");
     let url = server.url();
@@ -106,7 +106,7 @@ fn a_stream_with_one_copy_in_a_cluster_is_refused() {
 
 /// A command that checks the servers again waits for one that is restarting.
 #[test]
-fn a_server_that_is_away_for_a_moment_is_waited_for() {
+fn a_command_waits_for_a_server_that_restarts() {
     let cluster = Cluster::three();
     let machine = machine_on(cluster.node(0), "demo");
     let monitors: Vec<String> = cluster.nodes().iter().map(Server::monitor_url).collect();
@@ -135,7 +135,7 @@ fn a_server_that_does_not_show_whether_it_syncs_is_refused() {
 }
 
 #[test]
-fn a_repository_leads_nobody_to_a_server_they_do_not_know() {
+fn a_repository_cannot_name_a_server_that_the_user_did_not_configure() {
     let machine = bare_machine();
     machine.write("hookloop.yaml", "version: 1\nproject: demo\nstore: nats://192.0.2.1:4222\n");
     let refused = machine.refused(&["status"]);
@@ -157,7 +157,7 @@ fn a_shared_project_needs_a_name() {
 }
 
 #[test]
-fn a_server_that_is_not_there_is_said_at_once() {
+fn an_unreachable_server_is_reported_at_once() {
     let server = Server::single();
     let machine = machine_on(&server, "demo");
     machine.ok(&["task", "add", "Before", "--id", "before"]);
@@ -184,12 +184,12 @@ fn two_homes_share_a_project() {
     assert_eq!(one.json(&["task", "show", "shared"])["state"], "completed");
     assert_eq!(one.json_lines(&["log"]), other.json_lines(&["log"]));
     // Another project on the same server has its own log.
-    let stranger = machine_on(&server, "unlike");
-    assert_eq!(stranger.json(&["task", "list"]), json!([]));
+    let other = machine_on(&server, "unlike");
+    assert_eq!(other.json(&["task", "list"]), json!([]));
 }
 
 #[test]
-fn a_log_that_was_made_anew_is_another_log() {
+fn a_wiped_server_has_a_new_empty_log() {
     let server = Server::single();
     let machine = machine_on(&server, "demo");
     machine.ok(&["task", "add", "Old", "--id", "old"]);
@@ -204,7 +204,7 @@ fn a_log_that_was_made_anew_is_another_log() {
 
 /// The server was checked a moment ago, so the client does not ask again which stream it has.
 #[test]
-fn a_stream_that_was_made_anew_behind_our_back_is_another_log() {
+fn a_stream_recreated_after_the_server_check_is_detected() {
     let server = Server::single();
     let machine = machine_on(&server, "demo");
     machine.ok(&["task", "add", "Old", "--id", "old"]);
@@ -218,7 +218,7 @@ fn a_stream_that_was_made_anew_behind_our_back_is_another_log() {
 }
 
 #[test]
-fn a_log_that_lost_its_end_is_not_worked_on() {
+fn a_log_that_lost_its_last_events_is_refused() {
     let server = Server::single();
     let machine = machine_on(&server, "demo");
     machine.ok(&["task", "add", "Kept", "--id", "kept"]);
@@ -283,7 +283,7 @@ fn doctor(machine: &TestProject) -> Vec<(String, String, String, Value)> {
 }
 
 #[test]
-fn doctor_knows_the_servers_and_says_what_is_wrong_with_them() {
+fn doctor_reports_the_servers_and_their_problems() {
     let server = Server::single();
     let machine = machine_on(&server, "demo");
     machine.ok(&["task", "add", "Something"]);

@@ -137,7 +137,7 @@ fn neighbour_of(project: &str) -> String {
 }
 
 #[test]
-fn a_worker_does_its_work_in_its_project_and_nothing_elsewhere() {
+fn a_workers_key_gives_access_to_its_project_and_no_other() {
     let servers = Secure::with_keys(Certificates::Servers);
 
     // The streams do not exist yet, and a worker may not create them.
@@ -197,10 +197,10 @@ fn a_worker_does_its_work_in_its_project_and_nothing_elsewhere() {
     assert!(refused.took < AT_ONCE, "{:?}", refused.took);
 
     // An unknown key.
-    let stranger = servers.machine("worker", "demo");
-    std::fs::remove_file(stranger.user_directory().join("worker.nk")).unwrap();
-    program_in(&stranger.user_directory()).args(["nats", "key", "worker.nk"]).output().unwrap();
-    let refused = stranger.refused(&["status"]);
+    let other = servers.machine("worker", "demo");
+    std::fs::remove_file(other.user_directory().join("worker.nk")).unwrap();
+    program_in(&other.user_directory()).args(["nats", "key", "worker.nk"]).output().unwrap();
+    let refused = other.refused(&["status"]);
     assert!(refused.error.contains("does not let this user in"), "{}", refused.error);
     assert!(refused.error.contains("`nkey`"), "{}", refused.error);
     assert!(refused.took < AT_ONCE, "{:?}", refused.took);
@@ -223,7 +223,7 @@ fn a_worker_does_its_work_in_its_project_and_nothing_elsewhere() {
 }
 
 #[test]
-fn users_may_need_certificates() {
+fn a_server_can_require_user_certificates() {
     let servers = Secure::with_keys(Certificates::Users);
     let without = servers.machine("admin", "demo").refused(&["status"]);
     assert!(without.error.contains("certificate"), "{}", without.error);
@@ -235,7 +235,7 @@ fn users_may_need_certificates() {
 }
 
 #[test]
-fn users_may_be_signed_by_an_operator() {
+fn users_with_operator_signed_credentials_are_accepted() {
     let files = tempfile::tempdir().unwrap();
     let jwts = files.path().join("jwt");
     std::fs::create_dir(&jwts).unwrap();
@@ -327,7 +327,7 @@ const NEEDED_FOR: [(&str, &[&str]); 9] = [
 ];
 
 #[test]
-fn a_worker_is_allowed_nothing_that_it_does_not_need_and_what_is_missing_is_named() {
+fn worker_permissions_are_minimal_and_missing_permissions_are_named() {
     let scratch = tempfile::tempdir().unwrap();
     let permissions = |role: &str| {
         let args = ["nats", "permissions", "demo", "--role", role, "--json"];
@@ -411,7 +411,7 @@ fn a_worker_is_allowed_nothing_that_it_does_not_need_and_what_is_missing_is_name
 }
 
 #[test]
-fn the_permissions_on_the_page_are_what_the_command_prints() {
+fn documented_permissions_equal_those_that_the_command_prints() {
     let accounts = documents::block(PAGE, "accounts.conf");
     let page: Vec<&str> = accounts.lines().map(str::trim).collect();
     for role in ["worker", "dispatcher"] {

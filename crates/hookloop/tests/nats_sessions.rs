@@ -26,7 +26,7 @@ fn kinds(output: &Output) -> Vec<String> {
 }
 
 #[test]
-fn a_session_is_seen_spoken_to_and_taken_over_from_elsewhere() {
+fn a_session_is_listed_messaged_and_resumed_from_another_machine() {
     let server = Server::single();
     let (here, there) = (machine_on(&server, "shared"), machine_on(&server, "shared"));
     for machine in [&here, &there] {

@@ -58,7 +58,7 @@ fn count_kept(machine: &TestProject) -> usize {
 }
 
 #[test]
-fn what_it_writes_on_any_subject_stops_nobody() {
+fn unknown_events_of_a_newer_version_do_not_stop_commands() {
     let server = Server::single();
     let machine = machine_on(&server, "demo");
     machine.ok(&["task", "add", "One", "--id", "a"]);
@@ -117,7 +117,7 @@ fn what_it_writes_on_any_subject_stops_nobody() {
 }
 
 #[test]
-fn a_newer_worker_is_on_the_list_and_its_fleet_can_be_told() {
+fn a_newer_worker_is_listed_and_its_fleet_accepts_directives() {
     let server = Server::single();
     let machine = machine_on(&server, "demo");
     machine.ok(&["fleet", "status"]);

@@ -32,7 +32,7 @@ fn without_colours(text: &str) -> String {
 }
 
 #[test]
-fn lists_have_headings_colours_and_an_edge() {
+fn task_lists_have_headings_colours_and_truncated_lines() {
     let seen = on_terminal(&with_tasks(), "hookloop task list", &[]);
     assert!(seen.contains("\u{1b}[32mready"), "{seen:?}");
     let plain = without_colours(&seen);
@@ -79,7 +79,7 @@ fn errors_are_coloured_on_a_terminal_alone() {
 }
 
 #[test]
-fn lists_of_nothing_say_so() {
+fn empty_task_lists_print_a_hint() {
     let project = Project::new();
     for (command, expected) in [
         ("task list", "No tasks yet. Add one: hookloop task add \"…\""),
@@ -133,7 +133,7 @@ fn asking(project: &Project) -> (std::process::Child, String) {
 }
 
 #[test]
-fn what_is_asked_on_a_terminal_can_be_answered_from_anywhere() {
+fn a_decision_requested_on_a_terminal_can_be_made_through_the_inbox() {
     let config = "hooks: {stop: [{name: tests, command: 'test -e fixed'}]}\n";
     let check = |decision: &[&str], code: i32, ended: &str| {
         let project = Project::with_config(config);
@@ -154,9 +154,9 @@ fn what_is_asked_on_a_terminal_can_be_answered_from_anywhere() {
         assert!(run.stdout.contains(ended), "{decision:?}: {run:?}");
         project
     };
-    let project = check(&["answer", "KEY", "Mend the test."], 0, "complete after 2 iterations");
+    let project = check(&["answer", "KEY", "Fix the test."], 0, "complete after 2 iterations");
     let piped = project.events_of("output_piped");
-    assert!(piped.iter().any(|event| event["data"]["text"] == "Mend the test."), "{piped:?}");
+    assert!(piped.iter().any(|event| event["data"]["text"] == "Fix the test."), "{piped:?}");
     assert_eq!(project.json(&["inbox", "list"]), serde_json::json!([]));
     let project = check(&["approve", "KEY"], 6, "without proof");
     assert_eq!(project.event("decision_made")["data"]["answer"], "accept");

@@ -47,7 +47,7 @@ impl NetworkedProject<'_> {
 }
 
 #[test]
-fn what_is_completed_on_one_is_soon_ready_on_the_other() {
+fn a_task_completed_on_one_machine_soon_readies_its_dependent_on_another() {
     let cluster = Cluster::in_namespaces();
     let (store, monitors) =
         (cluster.urls().join(","), cluster.nodes().iter().map(Server::monitor_url));

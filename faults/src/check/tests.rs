@@ -88,7 +88,7 @@ fn a_sound_run_has_no_violations() {
 }
 
 #[test]
-fn answers_and_log_have_to_agree() {
+fn operations_that_disagree_with_the_log_are_violations() {
     let add = |task: &str, outcome| operation(Op::Add { task: task.into() }, outcome);
     check_damage(|operations, _| operations.push(add("b", Outcome::Done)), &["lost"]);
     check_damage(|operations, _| operations.push(add("b", unknown())), &[]);
@@ -103,7 +103,7 @@ fn answers_and_log_have_to_agree() {
 }
 
 #[test]
-fn only_the_holder_completes() {
+fn a_completion_with_a_stale_claim_is_a_violation() {
     let stale = |operations: &mut Vec<Operation>, _: &mut Vec<Stored>| {
         operations[5] = complete(1, "w-5", Outcome::Done);
     };
@@ -113,7 +113,7 @@ fn only_the_holder_completes() {
 }
 
 #[test]
-fn reactions_happen_once() {
+fn missing_and_doubled_reactions_are_violations() {
     check_damage(|_, log| _ = log.pop(), &["effect missing"]);
     let again = |_: &mut Vec<Operation>, log: &mut Vec<Stored>| {
         log.push(stored(8, "a", "agent_metrics", 6, json!({})));
@@ -122,7 +122,7 @@ fn reactions_happen_once() {
 }
 
 #[test]
-fn who_waited_is_told() {
+fn missing_and_doubled_dependency_events_are_violations() {
     let waits = |told: usize| {
         move |_: &mut Vec<Operation>, log: &mut Vec<Stored>| {
             log.insert(0, stored(1, "d", "task_created", 0, json!({})));
@@ -147,7 +147,7 @@ fn who_waited_is_told() {
 }
 
 #[test]
-fn chains_and_batches_are_whole() {
+fn broken_chains_and_batches_are_violations() {
     check_damage(|_, log| log[4].after = Some(3), &["broken"]);
     check_damage(|_, log| log[4].after = None, &["broken"]);
     check_damage(|_, log| log[6].id = "id-1".into(), &["doubled"]);
@@ -164,7 +164,7 @@ fn chains_and_batches_are_whole() {
 }
 
 #[test]
-fn the_urgent_are_not_passed_by() {
+fn a_claim_that_skips_a_more_urgent_task_is_a_violation() {
     let spec = |priority: u64, kind: &str| json!({"priority": priority, "type": kind});
     let log = [
         stored(1, "urgent", "task_created", 0, spec(0, "docs")),

@@ -199,7 +199,7 @@ fn check_orphans(evidence: &Evidence<'_>, told: &Told, found: &mut Found) {
             match orphan(evidence, told, absence, claim) {
                 Some(orphan) => found.orphans.push(orphan),
                 None => {
-                    let line = format!("{}: nobody went on with it", claim.task);
+                    let line = format!("{}: no worker continued it", claim.task);
                     found.add("forsaken", line);
                 }
             }

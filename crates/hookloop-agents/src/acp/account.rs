@@ -464,7 +464,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_told_before_the_prompt_is_of_other_turns() {
+    fn messages_before_the_prompt_belong_to_earlier_turns() {
         let history = [says("Old.\n<promise>COMPLETE</promise>\n"), tool("1", json!({}))];
         let (said, seen) = turn(&history, &[says("New.")], Usage::default());
         assert_eq!((said.message.as_str(), &said.promises[..]), ("New.", &[][..]));
@@ -472,7 +472,7 @@ mod tests {
     }
 
     #[test]
-    fn what_another_conversation_tells_is_not_said_here() {
+    fn messages_of_another_conversation_are_ignored() {
         let mut other = says("Within.");
         other["of"] = json!("t");
         let (said, seen) = turn(&[], &[other, says("Here.")], Usage::default());
@@ -481,7 +481,7 @@ mod tests {
     }
 
     #[test]
-    fn the_final_message_is_what_follows_the_last_tool() {
+    fn the_final_message_is_the_text_after_the_last_tool_call() {
         let done = json!({ "sessionUpdate": "tool_call_update", "toolCallId": "1", "status": "completed" });
         let place = json!({
             "sessionUpdate": "tool_call_update", "toolCallId": "1", "kind": "edit",
@@ -513,7 +513,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_in_a_row_are_not_one_line() {
+    fn consecutive_messages_are_separated_by_line_ends() {
         let (mut first, mut second) = (says("One."), says("<promise>COMPLETE</promise>"));
         (first["messageId"], second["messageId"]) = (json!("1"), json!("2"));
         let (said, _) = turn(&[], &[first, second], Usage::default());
@@ -521,7 +521,7 @@ mod tests {
     }
 
     #[test]
-    fn secrets_are_not_shown_however_they_are_cut() {
+    fn secrets_split_across_messages_are_redacted() {
         let told = [
             says("It is hush"),
             says("-hush.\n"),
@@ -538,7 +538,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_of_any_length_keeps_its_promise() {
+    fn a_truncated_message_keeps_its_promise() {
         let many = vec![says(&"x".repeat(MESSAGE_HELD / 4)); 9];
         let mut told = vec![says("Head.\n")];
         told.extend(many);
@@ -550,7 +550,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_not_be_done_is_told_and_bounded() {
+    fn refused_tool_calls_are_recorded_up_to_a_limit() {
         let redactor = Redactor::new([("MY_TOKEN", "hush-hush")]).unwrap();
         let mut account = TurnAccount::new(&redactor, None);
         account.begin(SessionId::new("s"));
@@ -574,7 +574,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_of_codex_is_one() {
+    fn a_system_error_status_of_codex_fails_the_turn() {
         let status = |kind: &str| {
             let codex = json!({ "threadStatus": { "type": kind } });
             json!({ "sessionUpdate": "session_info_update", "_meta": { "codex": codex } })
@@ -589,7 +589,7 @@ mod tests {
     }
 
     #[test]
-    fn the_cost_is_that_of_the_turn() {
+    fn the_cost_of_earlier_turns_is_subtracted() {
         let cost = |amount: f64| {
             let cost = json!({ "amount": amount, "currency": "USD" });
             json!({ "sessionUpdate": "usage_update", "used": 1, "size": 2, "cost": cost })
@@ -628,7 +628,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_one_and_not_too_long() {
+    fn texts_are_shortened_to_one_line() {
         assert_eq!(one_line(" a\n\tb\u{1b}[31m c "), "a b [31m c");
         let line = one_line(&"ä".repeat(500));
         assert!(line.len() < 210 && line.ends_with('…'), "{line}");

@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_of_requests_saturate() {
+    fn token_counts_saturate() {
         let tokens = json!({ "input": u64::MAX, "output": u64::MAX, "reasoning": 1 });
         let request = json!({ "info": { "role": "assistant", "tokens": tokens } });
         let exported = json!({ "messages": [request, request] });

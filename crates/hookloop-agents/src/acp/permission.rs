@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn each_level_allows_its_kinds() {
+    fn each_permission_level_allows_its_tool_kinds() {
         let inside = ["/project/a".into()];
         for (permissions, allowed) in [(Read, 3), (Edit, 6), (Full, 10)] {
             for (index, kind) in ALL.into_iter().enumerate() {
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kind_can_be_allowed_by_its_name() {
+    fn a_tool_kind_can_be_allowed_by_name() {
         let allowed_tools = ["execute".to_owned()];
         let allows = |kind| {
             guard(Read, &allowed_tools).allows(&PermissionRequest { kind, title: "", paths: &[] })
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn the_tools_of_the_session_are_allowed() {
+    fn the_mcp_tools_of_hookloop_are_allowed() {
         let allows =
             |kind, title| guard(Read, &[]).allows(&PermissionRequest { kind, title, paths: &[] });
         assert!(allows(ToolKind::Other, "mcp__hookloop__task_update"));
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn edits_stay_in_the_project() {
+    fn edits_outside_the_project_are_refused() {
         let check = |kind, paths: &[&str], expected| {
             let paths: Vec<PathBuf> = paths.iter().map(PathBuf::from).collect();
             let is_allowed =
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn the_answer_is_one_that_is_offered() {
+    fn a_permission_answer_is_one_of_the_offered_options() {
         use PermissionOptionKind::{AllowAlways, AllowOnce, RejectAlways, RejectOnce};
         let check = |permissions, kind, offered: &[PermissionOptionKind], expected: Option<_>| {
             let option = |kind: &PermissionOptionKind| {

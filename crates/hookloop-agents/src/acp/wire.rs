@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_whole_however_they_come() {
+    fn lines_are_joined_from_pieces_of_any_size() {
         let text = b"{\"a\":1}\n\nwarning: old\n {\"b\":\"\xc3\xa4\"}\r\n{\"c\":3}";
         let expected = ["{\"a\":1}", " {\"b\":\"ä\"}\r", "{\"c\":3}"].map(|it| Ok(it.to_owned()));
         for size in 1..=text.len() {
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_without_an_end_is_an_error() {
+    fn a_line_over_the_limit_is_an_error() {
         let piece = vec![b'{'; LINE_MAX / 4];
         let lines = cut(&[&piece, &piece, &piece, &piece, b"{", b"\n{}\n", b""]);
         assert_eq!(lines, [Err(format!("a line of it is longer than {LINE_MAX} bytes"))]);

@@ -1,7 +1,6 @@
 //! The settings of an agent: its program, its environment and its permissions.
 
 use std::ffi::OsString;
-use std::fmt;
 
 use hookloop_core::hook::HookSource;
 
@@ -174,11 +173,6 @@ impl AgentSettings {
             (None, _) => CostReport::Never,
         }
     }
-
-    /// Returns a description of the permissions, for the user.
-    pub fn powers(&self) -> AgentPowers<'_> {
-        AgentPowers(self)
-    }
 }
 
 /// Words with a special meaning at the beginning of a shell command.
@@ -197,42 +191,4 @@ fn first_program(line: &str) -> Option<&str> {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._/+-@%".contains(&byte);
     let is_program = word.bytes().all(is_plain) && word != "." && !SHELL_WORDS.contains(&word);
     is_program.then_some(word)
-}
-
-/// A description of an agent's permissions.
-#[derive(Debug)]
-pub struct AgentPowers<'s>(&'s AgentSettings);
-
-impl fmt::Display for AgentPowers<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let settings = self.0;
-        let has_sandbox = settings.known().is_some_and(|known| known.has_sandbox);
-        let text = match (settings.dialect, settings.permissions) {
-            (AgentDialect::Command, _) => {
-                "do what the program does: hookloop keeps nothing from it"
-            }
-            (AgentDialect::Scripted, _) => "play the turns in its file",
-            (_, AgentPermissions::Full) => "do EVERYTHING that you can, without being asked",
-            (_, AgentPermissions::Read) if has_sandbox => {
-                "read files and run commands that change nothing, in its sandbox"
-            }
-            (_, AgentPermissions::Edit) if has_sandbox => {
-                "change files here and run commands, in its sandbox without network"
-            }
-            // The requests of an unknown agent are not known.
-            (_, AgentPermissions::Read) if settings.base.is_none() => {
-                "do what it does not ask for, and read files"
-            }
-            (_, AgentPermissions::Edit) if settings.base.is_none() => {
-                "do what it does not ask for, and read and change files here"
-            }
-            (_, AgentPermissions::Read) => "read files; it may not change any or run commands",
-            (_, AgentPermissions::Edit) => "read and change files here; it may not run commands",
-        };
-        f.write_str(text)?;
-        match settings.allowed_tools.as_slice() {
-            [] => Ok(()),
-            tools => write!(f, "; allowed tools: {}", tools.join(", ")),
-        }
-    }
 }

@@ -81,7 +81,13 @@ impl LoopEntry {
                         Err(ConfigComplaint::new(at, message))
                     }
                 };
-                value.into_list().into_iter().map(read).collect::<Result<_, _>>()?
+                let names = value.into_list();
+                if names.is_empty() {
+                    let message =
+                        "`stop_when` needs a stop condition; leave it out for the default";
+                    return Err(ConfigComplaint::new(at, message));
+                }
+                names.into_iter().map(read).collect::<Result<_, _>>()?
             }
             None if hooks_at_stop_when.is_empty() => vec![StopWhen::Default],
             None => hooks_at_stop_when.iter().cloned().map(StopWhen::Hook).collect(),

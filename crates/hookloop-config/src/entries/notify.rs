@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn channels_are_read() {
+    fn notification_channels_are_parsed() {
         let text = "notify:
   - {name: hook, webhook: {env: HOOK}, types: [task_blocked], projects: [a]}
   - {name: chat, slack: {file: chat.url}, mode: digest, every: 10m}
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_have_a_line_and_give_nothing_away() {
+    fn mistakes_in_channels_are_reported_with_line_and_without_secrets() {
         let check = |text: &str, line: u64, part: &str| {
             let (at, message) = channels(&format!("notify:\n{text}")).unwrap_err();
             assert!(at == line && message.contains(part), "{text}\n-> line {at}: {message}");

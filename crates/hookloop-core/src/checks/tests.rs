@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn checks_of_text_without_escapes() {
+fn terminal_escapes_are_removed_from_output() {
     let check = |text: &str, expected: &str| assert_eq!(plain(text), expected, "{text:?}");
     check("", "");
     check("plain", "plain");
@@ -17,7 +17,7 @@ fn checks_of_text_without_escapes() {
 }
 
 #[test]
-fn checks_have_names_of_one_line() {
+fn check_names_are_one_line_of_limited_length() {
     let check = |name: &str, expected: &str| assert_eq!(clean_name(name), expected);
     check("a::b", "a::b");
     check("  two   words\t", "two words");
@@ -27,7 +27,7 @@ fn checks_have_names_of_one_line() {
 }
 
 #[test]
-fn checks_have_short_causes() {
+fn causes_are_limited_in_lines_and_length() {
     let check = |lines: &[&str], expected: &str| {
         assert_eq!(cause(lines.iter().copied()), expected);
     };
@@ -70,7 +70,7 @@ fn checks_are_read_from_the_end_of_long_output() {
 }
 
 #[test]
-fn checks_of_packages_that_crash() {
+fn checks_are_read_from_go_packages_that_crash() {
     let check = |output: &str, expected: &[(&str, &str)]| {
         let report = read(output).unwrap();
         let found: Vec<(&str, &str)> = report
@@ -92,7 +92,7 @@ fn checks_of_packages_that_crash() {
 }
 
 #[test]
-fn checks_of_entries_of_a_summary() {
+fn checks_are_read_from_a_pytest_summary() {
     let check = |entry: &str, name: &str| {
         let report = read(&format!("== short test summary info ==\n{entry}\n")).unwrap();
         assert_eq!(report.failing[0].name, name);
@@ -106,7 +106,7 @@ fn checks_of_entries_of_a_summary() {
 }
 
 #[test]
-fn checks_of_sections_with_banners_that_tests_printed() {
+fn banners_printed_by_tests_do_not_end_a_section() {
     let output = "== FAILURES ==\n__ test_a __\nE   first\n-- Captured stdout call --\n\
                   == a title ==\n__ test_b __\nE   second\n\
                   == short test summary info ==\nFAILED a.py::test_a\nFAILED a.py::test_b\n";
@@ -116,7 +116,7 @@ fn checks_of_sections_with_banners_that_tests_printed() {
 }
 
 #[test]
-fn checks_of_older_versions_of_nextest() {
+fn checks_are_read_from_output_of_older_nextest_versions() {
     let output = "    Starting 1 test across 1 binary\n        \
                   FAIL [   0.004s] shop cart::sums\n\n\
                   --- STDOUT:              shop cart::sums ---\n\nrunning 1 test\n\

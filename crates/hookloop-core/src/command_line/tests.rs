@@ -20,7 +20,7 @@ fn argv(line: &CommandLine, value: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_place_becomes_a_reference_that_is_quoted_for_where_it_is() {
+fn a_placeholder_becomes_a_variable_quoted_for_its_context() {
     fn check(text: &str, expected: &str) {
         let expected = expected.replace('@', "${HOOKLOOP_VALUE_TITLE}");
         for value in ["v", "'; touch x; '"] {
@@ -59,7 +59,7 @@ fn a_place_becomes_a_reference_that_is_quoted_for_where_it_is() {
 }
 
 #[test]
-fn a_list_has_values_put_into_its_arguments_once() {
+fn values_are_substituted_once_in_argument_lists() {
     fn check(args: &[&str], value: &str, expected: &[&str]) {
         assert_eq!(argv(&exec(args).unwrap(), value), expected);
     }
@@ -71,7 +71,7 @@ fn a_list_has_values_put_into_its_arguments_once() {
 }
 
 #[test]
-fn only_values_that_are_used_are_in_the_environment() {
+fn only_used_values_are_in_the_environment() {
     let line = shell("echo {{title}} \"{{error}}\" {{title}}").unwrap();
     assert_eq!(line.variables(), ["title", "error"]);
     let env = line.invocation(&|name| Some(name.into())).unwrap().env;
@@ -84,7 +84,7 @@ fn only_values_that_are_used_are_in_the_environment() {
 }
 
 #[test]
-fn braces_that_are_no_variable() {
+fn braces_without_a_known_variable_are_kept_or_refused() {
     fn check(text: &str, expected: &str) {
         let outcome = shell(text).map(|line| argv(&line, "v")[2].clone());
         let outcome = outcome.unwrap_or_else(|error| error.to_string());
@@ -105,7 +105,7 @@ fn braces_that_are_no_variable() {
 }
 
 #[test]
-fn what_does_not_end_is_an_error_with_and_without_places() {
+fn unterminated_shell_syntax_is_an_error() {
     fn check(text: &str, what: &str, at: usize) {
         let expected = format!("{what} begins at byte {at} and does not end");
         assert_eq!(shell(text).unwrap_err().to_string(), expected);
@@ -129,7 +129,7 @@ fn what_does_not_end_is_an_error_with_and_without_places() {
 }
 
 #[test]
-fn a_refusal_says_where_and_what_to_do() {
+fn a_refused_placeholder_is_reported_with_position_and_hint() {
     let error = shell("echo `{{title}}`").unwrap_err();
     assert_eq!(error.to_string(), "`{{title}}` at byte 6 is inside backticks");
     let hint = error.hint().unwrap();
@@ -140,7 +140,7 @@ fn a_refusal_says_where_and_what_to_do() {
 }
 
 #[test]
-fn commands_without_places_are_left_as_they_are() {
+fn commands_without_placeholders_are_unchanged() {
     for text in [
         "case $a in b) echo c;; esac",
         "f() { echo \"$@\"; }; f a",
@@ -154,7 +154,7 @@ fn commands_without_places_are_left_as_they_are() {
 }
 
 #[test]
-fn values_that_a_process_cannot_be_given() {
+fn missing_and_overlong_values_are_refused() {
     fn check(line: &CommandLine, value: Option<Vec<u8>>, expected: Option<MissingOrUnusable>) {
         assert_eq!(line.invocation(&|_| value.clone()).err(), expected);
     }
@@ -177,7 +177,7 @@ fn values_that_a_process_cannot_be_given() {
 }
 
 #[test]
-fn commands_that_are_none() {
+fn empty_and_overlong_commands_are_refused() {
     for args in [&[][..], &[""], &["", "a"]] {
         assert_eq!(exec(args), Err(CommandLineError::Empty));
     }
@@ -249,7 +249,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 20_000, failure_persistence: None, ..Default::default() })]
 
     #[test]
-    fn any_text_is_read_and_compiled_alike_for_all_values(
+    fn the_compiled_command_does_not_depend_on_values(
         pieces in prop::collection::vec(prop::sample::select(PIECES.to_vec()), 0..30)
     ) {
         let text = pieces.concat();

@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_claim_takes_a_ready_task() {
+    fn only_a_ready_task_can_be_claimed() {
         let claim = claim_by("a", LEASE);
         check(&task(TaskState::Ready, 0, None), &claim, Ok(&["task_started"]));
         check(&task(TaskState::Active, 0, None), &claim, Err("already active"));
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn claims_are_bounded() {
+    fn lease_and_agent_name_of_a_claim_are_limited() {
         let ready = task(TaskState::Ready, 0, None);
         for lease_ms in [LEASE_MIN_MS, LEASE_MAX_MS] {
             check(&ready, &claim_by("a", lease_ms), Ok(&["task_started"]));
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn the_claim_that_was_seen_silent_is_taken_over_and_no_other() {
+    fn only_the_claim_of_the_given_epoch_is_taken_over() {
         let held = task(TaskState::Active, 3, Some("a"));
         check(&held, &take_over_of(3), Ok(&["task_started"]));
         check(
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_holds_is_released_by_force_alone() {
+    fn an_unclaimed_active_task_is_released_only_by_force() {
         let started = task(TaskState::Active, 0, None);
         check(&started, &release_by(Fence::None), Err("nobody has claimed task `t`"));
         check(&started, &release_by(Fence::Override), Ok(&["task_released"]));

@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slot_makes_one_task() {
+    fn a_schedule_occurrence_creates_one_task() {
         let facts = facts(Overlap::Skip, Some("03:00"), "03:10");
         let (kinds, made) = fired(&facts, "03:00");
         assert_eq!(kinds, ["task_created", "schedule_fired"]);
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn of_slots_that_were_missed_the_last_one_counts() {
+    fn only_the_last_missed_occurrence_creates_a_task() {
         let (kinds, made) = fired(&facts(Overlap::Skip, Some("03:00"), "08:30"), "08:00");
         assert_eq!(kinds, ["task_created", "schedule_fired"]);
         let made = made.unwrap();
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn an_open_task_keeps_the_next_one_away_if_it_should() {
+    fn overlap_skip_creates_no_task_while_the_last_one_is_open() {
         let open = |overlap| KnownFacts {
             last_open: Some(task("before")),
             ..facts(overlap, Some("03:00"), "03:00")
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn what_holds_already_is_no_event() {
+    fn a_schedule_command_without_effect_records_no_event() {
         let check = |facts: &KnownFacts, ask: ScheduleCommand, expected: Result<&[&str], &str>| {
             let decided = decide(&name(), &ask, facts);
             let real = decided.map(|events| {

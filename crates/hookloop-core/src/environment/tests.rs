@@ -82,7 +82,7 @@ fn a_command_that_ran_is_not_taken_for_one_that_was_not_found() {
 
 /// Messages as real tools print them.
 #[test]
-fn an_environment_that_is_not_prepared_is_told_with_its_setup() {
+fn an_unprepared_environment_is_reported_with_its_setup_command() {
     let check = |line: &str, cause: &str, setup: Option<&str>| {
         for (stdout, stderr) in [(line, ""), ("", line)] {
             let found = find_gap(result(1, stdout, stderr), &facts());
@@ -177,7 +177,7 @@ fn a_failure_of_the_projects_own_files_is_no_gap_of_the_environment() {
 }
 
 #[test]
-fn runners_of_several_packages_or_versions_tell_a_gap_in_their_own_way() {
+fn gaps_reported_by_pnpm_tox_and_nox_are_found() {
     let check = |code: i32, output: &str, cause: &str, setup: Option<&str>| {
         let found = find_gap(result(code, output, ""), &facts());
         let found = found.unwrap_or_else(|| panic!("{output}"));

@@ -65,8 +65,8 @@ mod tests {
     use crate::event::{EventBody, FORMAT};
 
     #[test]
-    fn old_types_are_read_as_types_of_today() {
-        let types: Vec<&str> = EventBody::types().iter().map(|kind| kind.name).collect();
+    fn old_event_types_are_read_as_current_types() {
+        let types = EventBody::type_names();
         for (old, current) in RENAMED {
             assert!(types.contains(current), "{current}");
             assert!(!types.contains(old), "{old}");
@@ -76,10 +76,21 @@ mod tests {
     }
 
     #[test]
-    fn old_hook_switches_are_read_by_their_data() {
+    fn hook_switched_events_are_read_as_hook_enabled_or_hook_disabled() {
         let read = |data| EventBody::decode("hook_switched", OLD_FORMAT, data);
         assert_eq!(read(r#"{"name":"a","enabled":true}"#).unwrap().kind(), "hook_enabled");
         assert_eq!(read(r#"{"name":"a","enabled":false}"#).unwrap().kind(), "hook_disabled");
         assert!(read(r#"{"name":"a"}"#).is_err());
+    }
+
+    #[test]
+    fn old_agent_names_of_external_sessions_get_the_current_prefix() {
+        let data = r#"{"turn":"work","result":"finished","agent":"guest:claude","durationMs":1,"activeMs":1}"#;
+        let EventBody::TurnEnded(ended) =
+            EventBody::decode("turn_ended", OLD_FORMAT, data).unwrap()
+        else {
+            panic!("{data}")
+        };
+        assert_eq!(ended.agent, "external:claude");
     }
 }

@@ -73,6 +73,11 @@ macro_rules! stored_types {
                 }
             }
 
+            /// Returns the name of every type that this version writes.
+            pub fn type_names() -> &'static [&'static str] {
+                &[$($($name,)*)*]
+            }
+
             fn written_types() -> Vec<EventType> {
                 vec![$($(EventType {
                     name: $name,

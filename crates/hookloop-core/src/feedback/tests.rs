@@ -16,7 +16,7 @@ fn set(names: &[&str]) -> BTreeSet<String> {
 }
 
 #[test]
-fn feedback_on_a_first_run() {
+fn feedback_on_a_first_run_lists_failing_checks_and_causes() {
     let Feedback { text, failing, .. } = feedback("tests", None, RUN, None, 4_000);
     assert_eq!(failing, set(&["tests: added", "tests: kept"]));
     let expected = "tests: 2 checks fail (cargo test)\n\n\
@@ -29,7 +29,7 @@ fn feedback_on_a_first_run() {
 }
 
 #[test]
-fn feedback_on_what_changed() {
+fn feedback_lists_fixed_still_failing_and_new_checks() {
     let before = set(&["tests: kept", "tests: gone"]);
     let text = feedback("tests", Some("exit code 101"), RUN, Some(&before), 4_000).text;
     let expected = "tests: 2 checks fail (cargo test)\nexit code 101\n\n\
@@ -41,7 +41,7 @@ fn feedback_on_what_changed() {
 }
 
 #[test]
-fn feedback_does_not_call_fixed_what_did_not_run() {
+fn checks_that_did_not_run_are_not_reported_as_fixed() {
     let check = |before: &[&str], output: &str, expected: &[&str], unexpected: &str| {
         let text = feedback("tests", None, output, Some(&set(before)), 4_000).text;
         for line in expected {
@@ -62,7 +62,7 @@ fn feedback_does_not_call_fixed_what_did_not_run() {
 }
 
 #[test]
-fn feedback_on_output_that_is_not_understood() {
+fn feedback_on_unrecognized_output_contains_the_output() {
     let Feedback { text, failing, .. } =
         feedback("lint", Some("exit code 2"), "oh no\n", None, 1_000);
     assert_eq!(text, "lint: it did not pass\nexit code 2\n\nOutput:\noh no");
@@ -90,7 +90,7 @@ fn feedback_has_no_colours() {
 }
 
 #[test]
-fn feedback_fits() {
+fn feedback_never_exceeds_its_byte_limit() {
     let names: Vec<String> = (0..300).map(|number| format!("größe::fall_{number}")).collect();
     let line = |name: &String| format!("---- {name} stdout ----\nthread panicked at …\n{name}\n");
     let many: String = names.iter().map(line).collect();

@@ -42,7 +42,7 @@ fn changed(change: impl FnOnce(&mut GateRecord)) -> Vec<String> {
 }
 
 #[test]
-fn a_weaker_gate_is_named_in_words() {
+fn a_weaker_gate_is_described() {
     assert_eq!(words(&ledger(vec![gate("tests")]), &ledger(vec![])), ["`tests` is gone"]);
     assert_eq!(changed(|gate| gate.enabled = false), ["`tests` is switched off"]);
     assert_eq!(
@@ -93,7 +93,7 @@ fn a_trivial_member_of_an_any_of_group_is_a_replacement() {
 }
 
 #[test]
-fn a_list_of_a_type_or_an_agent_does_not_hide_the_projects_gates() {
+fn project_gates_hidden_by_a_type_or_agent_list_are_reported() {
     let agreed = ledger(vec![gate("tests")]);
     for (owner, told) in [
         ("fix", "`tests` is gone, for tasks of type `fix`"),
@@ -111,7 +111,7 @@ fn a_list_of_a_type_or_an_agent_does_not_hide_the_projects_gates() {
 }
 
 #[test]
-fn the_first_gate_of_before_merge_replaces_those_of_a_session() {
+fn a_first_before_merge_gate_is_reported_as_replacing_session_gates() {
     let agreed = ledger(vec![gate("tests")]);
     let mut first = gate("r");
     (first.points, first.handler) = (vec!["before_merge".to_owned()], json!({ "rule": "file a" }));
@@ -122,7 +122,7 @@ fn the_first_gate_of_before_merge_replaces_those_of_a_session() {
 }
 
 #[test]
-fn wider_limits_and_other_stop_conditions_are_named() {
+fn wider_limits_and_changed_stop_conditions_are_reported() {
     let limited = |retries: Option<u64>| GateLedger {
         limits: retries.map(|count| ("gate_retries".to_owned(), count)).into_iter().collect(),
         ..ledger(vec![gate("tests")])
@@ -147,7 +147,7 @@ fn wider_limits_and_other_stop_conditions_are_named() {
 }
 
 #[test]
-fn limits_of_earlier_builds_are_read_by_their_name_of_today() {
+fn limits_of_earlier_builds_are_read_by_their_current_names() {
     let stored = json!({ "gates": [], "limits": { "hook_retries": 2, "turn": 9 } });
     let ledger: GateLedger = serde_json::from_value(stored).unwrap();
     let expected = [("gate_retries".to_owned(), 2), ("turn_timeout".to_owned(), 9)];
@@ -247,7 +247,7 @@ proptest! {
     }
 
     #[test]
-    fn an_opened_gate_is_always_reported(known in with_victim()) {
+    fn a_gate_that_no_longer_blocks_on_failure_is_always_reported(known in with_victim()) {
         let now = weakened(&known, |gate| gate.blocks_on_failure = false);
         prop_assert!(is_reported(&known, &now));
     }

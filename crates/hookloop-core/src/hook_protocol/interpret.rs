@@ -116,7 +116,7 @@ fn feedback(reason: Option<&str>, printed: CapturedOutput<'_>) -> String {
             let parts = [printed.stderr.trim(), plain];
             let said: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
             match said.is_empty() {
-                true => "a gate said no, and nothing else".to_owned(),
+                true => "the gate failed without a reason".to_owned(),
                 false => said.join("\n\n"),
             }
         }

@@ -25,7 +25,7 @@ fn block(feedback: &str) -> HookVerdict {
 }
 
 #[test]
-fn exit_codes_of_a_gate() {
+fn exit_codes_of_a_gate_map_to_verdicts() {
     let check = |ended: ProcessExit, status: HookStatus, verdict: HookVerdict| {
         let outcome = gate(ended.clone(), "out", "err");
         assert_eq!((outcome.status, outcome.verdict), (status, verdict), "{ended:?}");
@@ -50,7 +50,7 @@ fn a_gate_that_was_not_run_does_not_pass() {
 }
 
 #[test]
-fn an_open_gate_passes_what_failed_but_not_what_blocks() {
+fn a_fail_open_gate_passes_failures_but_not_exit_code_2() {
     let printed = CapturedOutput { stdout: "", stderr: "no", is_cut: false };
     for ended in
         [ProcessExit::Exited(1), ProcessExit::TimedOut, ProcessExit::NotStarted("gone".to_owned())]
@@ -71,7 +71,7 @@ fn a_reaction_blocks_nothing() {
 }
 
 #[test]
-fn answers_in_json() {
+fn json_answers_of_a_gate_map_to_verdicts() {
     let check = |answer: &str, status: HookStatus, verdict: HookVerdict| {
         let outcome = gate(ProcessExit::Exited(0), answer, "err");
         assert_eq!((outcome.status, outcome.verdict), (status, verdict), "{answer}");
@@ -100,7 +100,7 @@ fn answers_in_json() {
 }
 
 #[test]
-fn an_answer_beside_text_is_text_and_the_author_hears_of_it() {
+fn json_mixed_with_text_is_ignored_with_a_warning() {
     let chatty = gate(ProcessExit::Exited(0), "checking…\n{\"decision\":\"block\"}\n", "");
     assert_eq!((chatty.status, chatty.verdict), (HookStatus::Passed, HookVerdict::Pass));
     assert_eq!(chatty.message.as_deref(), Some(BESIDE_TEXT));
@@ -110,7 +110,7 @@ fn an_answer_beside_text_is_text_and_the_author_hears_of_it() {
 }
 
 #[test]
-fn an_answer_that_is_cut_is_a_failed_gate() {
+fn truncated_json_output_fails_the_gate() {
     let printed = CapturedOutput { stdout: "{\"a\":\"[…]\"}", stderr: "", is_cut: true };
     let outcome = interpret(&ProcessExit::Exited(0), printed, GATE);
     assert_eq!(outcome.status, HookStatus::Failed);
@@ -121,7 +121,7 @@ fn an_answer_that_is_cut_is_a_failed_gate() {
 }
 
 #[test]
-fn a_broken_answer_is_a_failed_gate() {
+fn an_invalid_hook_answer_fails_the_gate() {
     for answer in [
         "{oops}",
         r#"{"decision":"deny"}"#,
@@ -139,7 +139,7 @@ fn a_broken_answer_is_a_failed_gate() {
 }
 
 #[test]
-fn a_list_of_actions_is_an_answer() {
+fn a_printed_list_of_actions_is_read_as_the_hooks_answer() {
     let list = r#"[{"type":"create_task","payload":{"goal":"g"}},{"type":"sudo","payload":{}},
         {"type":"log","payload":{}}]"#;
     let printed = CapturedOutput { stdout: list, stderr: "", is_cut: false };
@@ -157,7 +157,7 @@ fn a_list_of_actions_is_an_answer() {
 }
 
 #[test]
-fn a_list_of_something_else_is_text() {
+fn a_printed_list_without_actions_is_plain_text() {
     for text in [
         "[]",
         "[1, 2]",
@@ -174,7 +174,7 @@ fn a_list_of_something_else_is_text() {
 }
 
 #[test]
-fn a_list_of_actions_that_is_broken_or_too_long_fails_the_hook_that_may_act() {
+fn a_broken_or_too_long_action_list_fails_a_hook_that_may_act() {
     let broken = r#"[{"type":"create_task","payload":{"goal":}}]"#;
     let many = format!("[{}]", vec![r#"{"type":"log","payload":{}}"#; ACTIONS_MAX + 1].join(","));
     for text in [broken, &many] {
@@ -188,7 +188,7 @@ fn a_list_of_actions_that_is_broken_or_too_long_fails_the_hook_that_may_act() {
 }
 
 #[test]
-fn an_answer_that_is_not_whole_is_a_failed_gate() {
+fn a_truncated_block_decision_fails_the_gate() {
     let cut = |stdout| {
         let printed = CapturedOutput { stdout, stderr: "", is_cut: true };
         interpret(&ProcessExit::Exited(0), printed, GATE)
@@ -200,7 +200,7 @@ fn an_answer_that_is_not_whole_is_a_failed_gate() {
 }
 
 #[test]
-fn a_no_wins_over_skip() {
+fn block_and_escalate_take_precedence_over_skip() {
     for (answer, verdict) in [
         (r#"{"decision":"block","reason":"r","hookloop":{"skip":true}}"#, block("r")),
         (
@@ -217,7 +217,7 @@ fn a_no_wins_over_skip() {
 }
 
 #[test]
-fn exit_code_2_blocks_whatever_the_json_says() {
+fn exit_code_2_blocks_regardless_of_the_json_answer() {
     for on_failure in [OnFailure::Closed, OnFailure::Open] {
         let printed = CapturedOutput { stdout: "{broken}", stderr: "because", is_cut: false };
         let rules = AnswerRules { on_failure, ..GATE };
@@ -248,7 +248,7 @@ const ACTS: [(&str, &str); 6] = [
 ];
 
 #[test]
-fn json_of_a_gate_acts_only_where_its_definition_allows_it() {
+fn json_of_a_gate_has_effects_only_where_its_definition_allows_them() {
     for (name, part) in ACTS {
         let stdout = format!("{{\"hookloop\":{{{part}}}}}");
         let printed = CapturedOutput { stdout: &stdout, stderr: "", is_cut: false };
@@ -267,7 +267,7 @@ fn json_of_a_gate_acts_only_where_its_definition_allows_it() {
 }
 
 #[test]
-fn a_gate_that_does_not_pass_acts_on_nothing() {
+fn actions_of_a_gate_that_does_not_pass_are_ignored() {
     let all: Vec<&str> = ACTS.iter().map(|(_, part)| *part).collect();
     let asked = format!("{{\"decision\":\"block\",\"hookloop\":{{{}}}}}", all.join(","));
     let exited = format!("{{\"hookloop\":{{{}}}}}", all.join(","));

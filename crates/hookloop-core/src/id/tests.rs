@@ -4,7 +4,7 @@ use super::task_id::GENERATED_LEN;
 use super::*;
 
 #[test]
-fn task_ids_are_one_word_and_never_an_option() {
+fn task_ids_have_no_separators_and_never_look_like_an_option() {
     for good in ["a", "task_42", "7", "A-b_C", &"x".repeat(64)] {
         assert!(good.parse::<TaskId>().is_ok(), "{good}");
     }
@@ -39,7 +39,7 @@ fn a_new_project_is_named_after_its_directory() {
 }
 
 #[test]
-fn a_notice_is_named_after_its_words_and_where_they_end() {
+fn a_notification_id_depends_on_each_part_and_its_boundaries() {
     assert_eq!(NoticeId::of(&["a", "b"]), NoticeId::of(&["a", "b"]));
     for other in [&["ab"][..], &["b", "a"], &["a", "b", ""], &["a"]] {
         assert_ne!(NoticeId::of(other), NoticeId::of(&["a", "b"]), "{other:?}");
@@ -47,7 +47,7 @@ fn a_notice_is_named_after_its_words_and_where_they_end() {
 }
 
 #[test]
-fn subjects_of_a_newer_version_are_told_from_what_no_version_writes() {
+fn subjects_of_a_newer_version_are_accepted_and_malformed_subjects_refused() {
     for name in ["_xyz", "_q-abc", "_s-", "_w-_v-1", "_w-_n-", "_"] {
         let newer = name.parse().map(Subject::Newer).unwrap();
         assert_eq!(name.parse::<Subject>().unwrap(), newer, "{name}");
@@ -58,7 +58,7 @@ fn subjects_of_a_newer_version_are_told_from_what_no_version_writes() {
 }
 
 #[test]
-fn names_read_back() {
+fn event_ids_and_subjects_read_back() {
     let id = EventId([0xa5; 16]).derive("x", 0);
     assert_eq!(id.to_string().parse::<EventId>().unwrap(), id);
     for bad in ["", "00", &format!("{id}0"), &"g".repeat(32)] {

@@ -16,7 +16,8 @@ pub struct HookRan {
     pub hook_name: String,
     /// The hook point.
     pub point: String,
-    /// The status of the run.
+    /// The status of the run: `passed`, `blocked`, `failed`, `timed_out`, `killed`, `not_started`, `cancelled` or
+    /// `skipped`.
     pub status: RecordedStatus,
     /// The exit code of the first process.
     #[serde(alias = "exitCode", default, skip_serializing_if = "Option::is_none")]

@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::session_limits::SessionLimits;
 use crate::id::TaskId;
@@ -63,7 +63,7 @@ impl StopWhen {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not a way to stop: `default`, `validation`, `promise`, `turn` or `tasks`")]
+#[error("`{0}` is not a stop condition: `default`, `validation`, `promise`, `turn` or `tasks`")]
 pub struct NoSuchStop(String);
 
 impl FromStr for StopWhen {
@@ -155,7 +155,16 @@ pub struct AgentFallback {
 }
 
 /// The prefix of the agent's name in an external session.
-pub const GUEST: &str = "guest:";
+pub const EXTERNAL: &str = "external:";
+
+/// [`EXTERNAL`] in events of format 1.
+const OLD_EXTERNAL: &str = "guest:";
+
+/// Reads an agent's name. Names of external sessions in format 1 get the prefix of today.
+pub(crate) fn agent_name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    let name = String::deserialize(deserializer)?;
+    Ok(name.strip_prefix(OLD_EXTERNAL).map(|rest| format!("{EXTERNAL}{rest}")).unwrap_or(name))
+}
 
 /// A script of the project that a hook of a session runs, with the digest of its bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -180,6 +189,7 @@ pub struct SessionPlan {
     pub name: String,
     pub work: SessionWork,
     /// The agent as the user named it: `claude`, `command:…`, `scripted:…`.
+    #[serde(deserialize_with = "agent_name")]
     pub agent: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fallback: Option<AgentFallback>,
@@ -236,17 +246,17 @@ impl SessionPlan {
     /// Whether work without changes is questioned. External sessions and reviews may only answer.
     pub fn must_change_files(&self) -> bool {
         let is_work = !matches!(self.work, SessionWork::Own | SessionWork::Review(_));
-        is_work && !self.has_guest() && !self.no_changes_ok
+        is_work && !self.is_external() && !self.no_changes_ok
     }
 
     /// Whether no person sees how often the session starts again.
     pub fn is_unwatched(&self) -> bool {
-        self.has_guest() || self.worker.is_some()
+        self.is_external() || self.worker.is_some()
     }
 
     /// Whether the session is external: hookloop does not run its turns, and their usage is unknown.
-    pub fn has_guest(&self) -> bool {
-        self.agent.starts_with(GUEST)
+    pub fn is_external(&self) -> bool {
+        self.agent.starts_with(EXTERNAL)
     }
 }
 

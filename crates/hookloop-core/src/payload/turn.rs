@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::plan::agent_name;
 use crate::id::SessionId;
 use crate::promise::{NearMiss, Promise};
 use crate::quantity::CostFigure;
@@ -53,7 +54,7 @@ pub struct TurnEnded {
     #[serde(flatten)]
     pub result: TurnResult,
     /// The agent that took the turn, by its name in the plan.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[serde(default, skip_serializing_if = "String::is_empty", deserialize_with = "agent_name")]
     pub agent: String,
     #[serde(alias = "durationMs")]
     pub duration_ms: u64,

@@ -14,6 +14,8 @@ use crate::quantity::counted;
 
 /// Checks that a line names.
 const NAMED_MAX: usize = 4;
+/// The start of the entry of `failing` for gates without a stable result. The files follow.
+pub const FILES_CHANGED: &str = "files changed while the gates ran: ";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -197,7 +199,7 @@ pub struct DecisionRequested {
 
 impl fmt::Display for DecisionRequested {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "gates said no after {}", counted(self.retries, "retry", "retries"))?;
+        write!(f, "gates still fail after {}", counted(self.retries, "retry", "retries"))?;
         if self.failing.is_empty() {
             return Ok(());
         }

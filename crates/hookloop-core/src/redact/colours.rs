@@ -163,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_for_people_has_no_colours_and_keeps_other_sequences() {
+    fn colour_codes_are_removed_and_other_escape_sequences_kept() {
         let check = |text: &str, expected: &str| assert_eq!(without_colours(text), expected);
         check("plain \\x1b[31m", "plain \\x1b[31m");
         check("\x1b[1;31mé\x1b[0m\x1b[K!", "é!");
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn positions_are_those_of_the_whole_output() {
+    fn positions_in_uncoloured_text_map_to_the_original_output() {
         let raw = b"a\x1b[1mb\x1b[m\x1b[Kcd\x1b[";
         let open = Uncoloured::new(raw, StreamEnd::Open);
         assert_eq!(&*open.bytes, b"abcd");

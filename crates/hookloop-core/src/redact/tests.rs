@@ -53,7 +53,7 @@ fn every_form_of_a_secret_is_found() {
 }
 
 #[test]
-fn base64_is_found_wherever_the_secret_is_in_it() {
+fn a_secret_is_redacted_at_any_offset_of_base64() {
     let redactor = redactor();
     for secret in [SECRET, "hunter2hunter2"] {
         for before in ["", "u", "us", "user:", "user:ada:", "{\"k\":\""] {
@@ -98,7 +98,7 @@ fn lines_of_a_secret_are_secrets() {
 }
 
 #[test]
-fn the_longest_of_several_forms_wins() {
+fn the_longest_matching_secret_is_redacted() {
     let redactor = Redactor::new([("S", "abcdef"), ("L", "abcdefgh"), ("O", "ghijkl")]).unwrap();
     check(&redactor, "abcdefg", "[redacted:S]g");
     check(&redactor, "abcdefgh", "[redacted:L]");
@@ -108,14 +108,14 @@ fn the_longest_of_several_forms_wins() {
 }
 
 #[test]
-fn a_name_does_not_tell_the_secret() {
+fn a_secret_name_that_contains_a_secret_is_not_shown() {
     let redactor = Redactor::new([("password", "password"), ("x", "redacted")]).unwrap();
     check(&redactor, "my password", "my [***]");
     check(&redactor, "redacted", "[***]");
 }
 
 #[test]
-fn short_secrets_and_none_change_nothing() {
+fn short_and_empty_secrets_are_not_redacted() {
     let text = "abc abcde \u{fffd} nothing";
     check(
         &Redactor::new([("A", "abcde"), ("B", ""), ("C", "\n\n\n\n\n\n\n")]).unwrap(),
@@ -136,7 +136,7 @@ fn debug_output_has_no_secrets() {
 }
 
 #[test]
-fn every_way_to_cut_gives_the_same() {
+fn redaction_does_not_depend_on_chunks() {
     let redactor = redactor();
     let base64 = BASE64.encode(format!("user:{SECRET}\n").as_bytes());
     for text in [
@@ -159,7 +159,7 @@ fn every_way_to_cut_gives_the_same() {
 }
 
 #[test]
-fn no_more_is_held_back_than_can_be_a_secret() {
+fn only_a_possible_start_of_a_secret_is_buffered() {
     let redactor = redactor();
     let held = |text: &str| {
         let mut out = Vec::new();
@@ -271,7 +271,7 @@ fn tokens_with_colours_in_them_are_found_wherever_the_output_is_cut() {
 }
 
 #[test]
-fn every_cut_in_a_coloured_token_gives_the_same() {
+fn redaction_of_a_coloured_token_does_not_depend_on_chunks() {
     let redactor = redactor();
     let (token, _) = tokens().swap_remove(0);
     for escape in ["\u{1b}[1;31m", "\u{1b}(B", "\\u001b[1m", "\\x1b[K", "\u{9b}0m"] {
@@ -308,7 +308,7 @@ fn coloured_text_without_tokens_passes() {
 }
 
 #[test]
-fn colours_without_an_end_are_not_held_for_ever() {
+fn endless_colour_codes_are_not_buffered_without_limit() {
     let redactor = redactor();
     for begin in ["gh", "ghp_", "ghp_aB3dE6gH9kL2"] {
         let mut out = Vec::new();
@@ -342,7 +342,7 @@ fn words_that_begin_like_tokens_pass() {
 }
 
 #[test]
-fn a_token_without_an_end_is_not_held_for_ever() {
+fn an_endless_token_is_not_buffered_without_limit() {
     let redactor = redactor();
     for (prefix, name) in
         [("ghp_", "github-token"), ("-----BEGIN PRIVATE KEY-----\n", "private-key")]
@@ -370,7 +370,7 @@ impl Course {
 }
 
 #[test]
-fn a_thousand_secrets_in_all_forms() {
+fn a_thousand_secrets_are_redacted_in_all_encoded_forms() {
     const SIGNS: &[u8] =
         b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+/=_-. \"\\%&";
     let cuts = std::env::var("HOOKLOOP_CUTS").map_or(SAMPLED_CUTS, |text| text.parse().unwrap());
@@ -425,7 +425,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..Default::default() })]
 
     #[test]
-    fn nothing_of_a_secret_is_left((secrets, text, cuts) in tangled()) {
+    fn no_form_of_a_secret_remains_in_redacted_output((secrets, text, cuts) in tangled()) {
         let redactor = Redactor::new(secrets.iter().map(|secret| ("N", secret))).unwrap();
         let mut chunks = Vec::new();
         let mut rest = text.as_slice();

@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn standing_still_is_counted_and_work_is_not() {
+    fn iterations_without_progress_are_counted() {
         let same: Vec<_> = (0..4).map(|_| ("start", 3)).collect();
         assert_eq!(stalled(&same), [0, 1, 2, 3], "nothing changes");
         let circles = [("a", 3), ("b", 3), ("a", 3), ("b", 3), ("a", 3)];

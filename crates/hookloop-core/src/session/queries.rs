@@ -60,7 +60,7 @@ impl Session {
     /// Whether the agent's last turn ended without a claim, so that no gate has judged the files.
     pub fn is_unclaimed(&self) -> bool {
         let goes_on = |decided: &StopEvaluated| decided.decision == StopDecision::Continue;
-        self.decided.as_ref().is_some_and(goes_on) && !self.plan.has_guest()
+        self.decided.as_ref().is_some_and(goes_on) && !self.plan.is_external()
     }
 
     /// Whether the session was over before it did anything.

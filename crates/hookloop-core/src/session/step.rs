@@ -260,7 +260,8 @@ fn ending(session: &Session, is_over: bool) -> NextStep {
         return NextStep::Hooks(Point::AfterSubmit);
     }
     // An external session that is ended would start again if it got the reason.
-    let is_heard = !session.plan.has_guest() || matches!(outcome, SessionOutcome::Complete { .. });
+    let is_heard =
+        !session.plan.is_external() || matches!(outcome, SessionOutcome::Complete { .. });
     // With a worktree per task, no worktree is left for a final turn.
     let may_speak = outcome.delivers()
         && is_heard

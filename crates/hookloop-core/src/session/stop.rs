@@ -144,7 +144,7 @@ pub fn decide(
     ways: &[StopCondition],
     mut ask: impl FnMut(&StopWhen) -> Result<StopVote, String>,
 ) -> (String, StopVote) {
-    let nobody = StopVote::new(StopDecision::Continue, "no way to stop is registered");
+    let nobody = StopVote::new(StopDecision::Continue, "there is no stop condition");
     let mut last = ("default".to_owned(), nobody);
     for way in ways {
         let StopCondition { name, when } = way;
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_that_does_not_continue_decides_else_the_last() {
+    fn the_first_stop_condition_other_than_continue_decides() {
         use StopDecision::{Complete, Continue, Escalate};
         let check = |answers: &[Result<StopVote, String>], decision, asked: usize| {
             let ways: Vec<StopCondition> = (0..answers.len())
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_paragraph_is_the_question_of_an_agent() {
+    fn the_last_paragraph_of_a_message_is_the_agents_question() {
         let message = "I looked.\n\nWhich encoding\nis it?\n\n<promise>ESCALATE</promise>\n";
         assert_eq!(last_words(message).as_deref(), Some("Which encoding is it?"));
         assert_eq!(last_words("<promise>BLOCKED</promise>"), None);
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn promises_count_in_the_order_of_their_weight() {
+    fn promises_are_decided_by_precedence_and_by_the_presence_of_gates() {
         use Promise::{Blocked, Complete, Escalate};
         let check =
             |promises: &[Promise], with: Option<StopDecision>, without: Option<StopDecision>| {

@@ -57,7 +57,7 @@ fn cpu_time() -> Duration {
 }
 
 #[test]
-fn checks_of_huge_output_take_no_time() {
+fn huge_output_is_read_within_the_time_limit() {
     let mut outputs: Vec<(String, String)> = LINES
         .iter()
         .map(|line| ((*line).to_owned(), format!("{line}\n").repeat(HUGE / (line.len() + 1))))
@@ -81,7 +81,7 @@ fn checks_of_huge_output_take_no_time() {
 }
 
 #[test]
-fn checks_of_output_that_is_cut_anywhere() {
+fn truncated_output_invents_no_failing_checks() {
     for name in
         ["cargo/colour", "nextest/some", "pytest/some", "vitest/some", "jest/some", "go/some"]
     {
@@ -110,7 +110,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 5_000, failure_persistence: None, ..Default::default() })]
 
     #[test]
-    fn checks_of_anything(lines in prop::collection::vec(line(), 0..40), max_bytes in 0usize..600) {
+    fn reports_and_feedback_of_any_output_stay_within_limits(lines in prop::collection::vec(line(), 0..40), max_bytes in 0usize..600) {
         let output = lines.join("\n");
         let report = checks::read(&output);
         prop_assert_eq!(&report, &checks::read(&output));

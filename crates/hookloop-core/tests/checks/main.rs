@@ -25,14 +25,14 @@ fn names(report: &Report) -> Vec<&str> {
 }
 
 #[test]
-fn checks_that_all_pass_are_no_report() {
+fn passing_runs_have_no_report() {
     for runner in ["cargo", "nextest", "pytest", "vitest", "jest", "go"] {
         assert_eq!(checks::read(&captured(&format!("{runner}/pass"))), None, "{runner}");
     }
 }
 
 #[test]
-fn checks_are_the_same_with_colours() {
+fn coloured_output_has_the_same_failing_checks() {
     for runner in ["cargo", "nextest", "pytest", "vitest", "jest"] {
         let (plain, colour) =
             (report(&format!("{runner}/some")), report(&format!("{runner}/colour")));
@@ -56,7 +56,7 @@ fn checks_each_have_a_cause() {
 }
 
 #[test]
-fn checks_that_are_fixed_and_new_are_told_apart() {
+fn feedback_separates_fixed_new_and_still_failing_checks() {
     let check = |runner: &str, fixed: &str, new: &str| {
         let first = feedback("tests", None, &captured(&format!("{runner}/one")), None, 8_000);
         let output = captured(&format!("{runner}/next"));
@@ -86,7 +86,7 @@ fn checks_that_are_fixed_and_new_are_told_apart() {
 }
 
 #[test]
-fn checks_of_unknown_output_are_none() {
+fn unknown_output_has_no_report() {
     for output in [
         "",
         "\n\n\n",

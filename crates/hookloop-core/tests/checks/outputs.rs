@@ -40,7 +40,7 @@ const GO: [&str; 3] = [
 ];
 
 #[test]
-fn checks_that_fail() {
+fn failing_checks_are_read_from_each_runner() {
     let check = |output: &str, runner: &str, expected: &[&str]| {
         let report = report(output);
         assert_eq!((report.runner, names(&report)), (runner, expected.to_vec()), "{output}");
@@ -80,7 +80,7 @@ fn checks_that_fail() {
 }
 
 #[test]
-fn checks_that_did_not_build_load_or_end() {
+fn build_load_and_crash_failures_are_broken_reports() {
     let check = |output: &str, runner: &str, expected: &[&str]| {
         let report = report(output);
         assert_eq!((report.runner, names(&report)), (runner, expected.to_vec()), "{output}");
@@ -109,13 +109,13 @@ fn checks_that_did_not_build_load_or_end() {
 }
 
 #[test]
-fn checks_that_are_only_counted() {
+fn failures_without_names_are_counted() {
     let report = report("pytest/line");
     assert_eq!((names(&report), report.more), (vec!["test_orders"], 3));
 }
 
 #[test]
-fn checks_say_why() {
+fn causes_of_failing_checks_are_read_from_each_runner() {
     let check = |output: &str, name: &str, expected: &str| {
         let report = report(output);
         let found = report.failing.iter().find(|check| check.name == name);

@@ -17,7 +17,7 @@ fn ordinary_commands_are_accepted() {
 }
 
 #[test]
-fn ordinary_lists_are_accepted() {
+fn ordinary_argument_lists_are_accepted() {
     for args in LISTS {
         let args: Vec<String> = args.iter().map(ToString::to_string).collect();
         if let Err(error) = CommandLine::exec(&args, &["x", "y"]) {
@@ -44,7 +44,7 @@ const VALUES: [&str; 8] = [
 ];
 
 #[test]
-fn accepted_commands_run_nothing_of_a_value() {
+fn accepted_commands_never_execute_a_value() {
     let (bin, dir) = (TempDir::new().unwrap(), TempDir::new().unwrap());
     for program in PROGRAMS {
         let places = ["/usr/bin", "/bin"].map(|dir| Path::new(dir).join(program));

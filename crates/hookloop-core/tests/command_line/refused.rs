@@ -32,14 +32,14 @@ fn the_corpus_is_large_enough() {
 }
 
 #[test]
-fn commands_are_refused() {
+fn unsafe_commands_are_refused_with_their_reason() {
     for (reason, commands) in CORPUS {
         check(reason, commands);
     }
 }
 
 #[test]
-fn lists_are_refused() {
+fn unsafe_argument_lists_are_refused_with_their_reason() {
     for (reason, args) in LISTS {
         let args: Vec<String> = args.iter().map(ToString::to_string).collect();
         assert_refused(reason, &format!("{args:?}"), CommandLine::exec(&args, &["x", "y"]));

@@ -107,7 +107,7 @@ fn assert_empty(dir: &TempDir) {
 }
 
 #[test]
-fn a_child_sees_each_value_as_it_is() {
+fn a_child_process_receives_each_value_unchanged() {
     let dir = TempDir::new().unwrap();
     let words: Vec<(String, usize, (&str, &str))> = NAMES
         .iter()
@@ -209,7 +209,7 @@ const QUOTES: [&str; 25] = [
 ];
 
 #[test]
-fn however_quotes_are_mixed_an_accepted_value_arrives_whole() {
+fn accepted_values_arrive_whole_in_random_mixes_of_quotes() {
     let ran = run_mixed(&QUOTES, |places, output| {
         let found = String::from_utf8_lossy(&output.stdout).matches(VALUE).count();
         // After a comment the next line is a command that does not exist.
@@ -260,7 +260,7 @@ const COMMANDS: [&str; 28] = [
 ];
 
 #[test]
-fn however_commands_are_mixed_no_value_arrives_in_parts() {
+fn values_are_not_split_in_random_mixes_of_commands() {
     let ran = run_mixed(&COMMANDS, |_, output| {
         let printed = String::from_utf8_lossy(&output.stdout).replace(VALUE, "");
         match printed.contains("<v") || printed.contains("touch") {

@@ -30,7 +30,7 @@ fn a_promise_that_ends_the_last_line_is_inline() {
 }
 
 #[test]
-fn a_promise_that_is_quoted_or_talked_about_is_not_inline() {
+fn a_quoted_or_mentioned_promise_is_not_inline() {
     let check = |message: &str| {
         let found = read(message);
         assert_eq!((found.inline, found.counted(true)), (None, vec![]), "{message}");
@@ -51,7 +51,7 @@ fn a_promise_that_is_quoted_or_talked_about_is_not_inline() {
 }
 
 #[test]
-fn tags_that_are_no_promise_are_near_misses() {
+fn malformed_promise_tags_are_near_misses() {
     let check = |message: &str, expected: &[NearMiss]| {
         let found = read(message);
         assert_eq!(found.near_misses, expected, "{message}");
@@ -76,7 +76,7 @@ fn tags_that_are_no_promise_are_near_misses() {
 }
 
 #[test]
-fn near_misses_are_few_and_each_is_told_once() {
+fn near_misses_are_limited_and_without_duplicates() {
     let mut message = "Done. <promise>COMPLETE</promise> and so on\n".repeat(1_000);
     assert_eq!(read(&message).near_misses, [InText { promise: Complete }]);
     for word in 0..50 {
@@ -86,7 +86,7 @@ fn near_misses_are_few_and_each_is_told_once() {
 }
 
 #[test]
-fn a_promise_that_ends_the_last_line_counts_beside_others_with_gates() {
+fn with_gates_an_inline_promise_counts_beside_other_promises() {
     let found = read("<promise>BLOCKED</promise>\n\nMore: <promise>COMPLETE</promise>");
     assert_eq!(found.counted(false), [Blocked]);
     assert_eq!(found.counted(true), [Blocked, Complete]);

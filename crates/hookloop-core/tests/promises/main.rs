@@ -45,7 +45,7 @@ fn scan_all<'a>(chunks: impl IntoIterator<Item = &'a [u8]>) -> MessagePromises {
 }
 
 #[test]
-fn promises_of_messages() {
+fn promises_of_the_message_corpus_are_found() {
     let cases = cases();
     assert!(cases.len() >= 140, "{} messages", cases.len());
     for Case { about, message, expected } in cases {
@@ -57,7 +57,7 @@ fn promises_of_messages() {
 }
 
 #[test]
-fn promises_with_windows_line_ends() {
+fn promises_are_found_with_windows_line_endings() {
     for Case { about, message, expected } in cases() {
         let Ok(text) = String::from_utf8(message) else { continue };
         let message = text.replace("\r\n", "\n").replace('\n', "\r\n");
@@ -84,7 +84,7 @@ fn cut(message: &[u8], seed: u64) -> Vec<&[u8]> {
 }
 
 #[test]
-fn promises_don_t_depend_on_chunks() {
+fn promises_do_not_depend_on_chunks() {
     for Case { about, message, expected } in cases() {
         assert_eq!(scan(message.chunks(1)), expected, "{about}, byte by byte");
         for seed in 0..120 {
@@ -96,7 +96,7 @@ fn promises_don_t_depend_on_chunks() {
 }
 
 #[test]
-fn promises_in_an_endless_line() {
+fn a_promise_after_an_endless_line_is_found() {
     let mut scanner = Scanner::default();
     for _ in 0..10_000 {
         scanner.push(b"<promise>COMPLETE</promise> and so on, for ever ");
@@ -142,7 +142,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 5_000, failure_persistence: None, ..Default::default() })]
 
     #[test]
-    fn promises_of_anything(pieces in prop::collection::vec(piece(), 0..60)) {
+    fn arbitrary_messages_have_at_most_one_promise_in_any_chunking(pieces in prop::collection::vec(piece(), 0..60)) {
         let message = pieces.concat();
         let whole = scan_all([message.as_slice()]);
         prop_assert_eq!(&scan_all(pieces.iter().map(Vec::as_slice)), &whole);

@@ -139,14 +139,14 @@ const AROUND: [&str; 26] = [
 ];
 
 #[test]
-fn prose() {
+fn prose_is_no_verdict() {
     for message in PROSE {
         assert_eq!(decision(message), None, "{message}");
     }
 }
 
 #[test]
-fn objects_that_are_not_quite_it() {
+fn objects_that_differ_from_the_schema_are_no_verdict() {
     let good = approval().to_string();
     for (from, to) in CHANGES {
         let changed = good.replacen(from, to, 1);
@@ -157,7 +157,7 @@ fn objects_that_are_not_quite_it() {
 }
 
 #[test]
-fn rejections_without_a_place() {
+fn rejections_with_invalid_findings_are_no_verdict() {
     let object = |findings: &str| {
         let id = format!(r#""review":"{ID}""#);
         format!(r#"{{{id},"verdict":"reject","summary":"s","findings":{findings}}}"#)
@@ -171,7 +171,7 @@ fn rejections_without_a_place() {
 }
 
 #[test]
-fn an_approval_with_a_blocker_contradicts_itself() {
+fn an_approval_with_a_blocker_is_no_verdict() {
     let mut object = rejection();
     object["verdict"] = "approve".into();
     assert_eq!(decision(&object.to_string()), None);
@@ -180,7 +180,7 @@ fn an_approval_with_a_blocker_contradicts_itself() {
 }
 
 #[test]
-fn verdicts_with_something_around_them() {
+fn verdicts_with_surrounding_text_are_no_verdict() {
     for object in [approval(), rejection()] {
         for around in AROUND {
             let message = around.replace('%', &object.to_string());

@@ -52,7 +52,7 @@ fn a_verdict_is_the_whole_message() {
 }
 
 #[test]
-fn findings_that_do_not_block_go_with_an_approval() {
+fn an_approval_may_have_a_limited_number_of_nonblocking_findings() {
     let mut object = approval();
     object["findings"] = json!([
         { "file": "a/b.rs", "message": "m", "severity": "warning" },
@@ -67,7 +67,7 @@ fn findings_that_do_not_block_go_with_an_approval() {
 }
 
 #[test]
-fn a_message_has_a_length() {
+fn verdict_messages_have_a_maximum_length() {
     let of_length = |length: usize| {
         let mut object = approval();
         object["summary"] = "".into();
@@ -81,7 +81,7 @@ fn a_message_has_a_length() {
 }
 
 #[test]
-fn an_id_is_of_one_review() {
+fn a_verdict_needs_the_id_of_its_review() {
     let message = approval().to_string();
     assert!(verdict(&message, "rv-5f1c9b").is_err());
     assert!(verdict(&message.replace(ID, ""), "").is_err());
@@ -89,7 +89,7 @@ fn an_id_is_of_one_review() {
 }
 
 #[test]
-fn the_schema_names_what_is_read() {
+fn the_schema_has_exactly_the_fields_that_are_read() {
     let schema = schema(ID);
     assert_eq!(schema["properties"]["review"]["const"], ID);
     assert_eq!(schema["properties"]["findings"]["maxItems"], FINDINGS_MAX);
@@ -118,7 +118,7 @@ fn the_schema_names_what_is_read() {
 }
 
 #[test]
-fn several_reviews_come_to_one() {
+fn the_quorum_combines_several_verdicts() {
     let (yes, no, missing) = (Some(true), Some(false), None);
     type Said = Option<bool>;
     let rows: &[(&[Said], Said, Said)] = &[
@@ -196,26 +196,26 @@ proptest! {
     }
 
     #[test]
-    fn a_verdict_in_prose_is_none((message, _) in message(), text in "[^ \t\r\n].{0,40}", before: bool) {
+    fn a_verdict_within_prose_is_no_verdict((message, _) in message(), text in "[^ \t\r\n].{0,40}", before: bool) {
         let said = if before { format!("{text}\n{message}") } else { format!("{message}\n{text}") };
         prop_assert_eq!(decision(&said), None, "{}", said);
     }
 
     #[test]
-    fn a_part_of_a_verdict_is_none((message, _) in message(), at: prop::sample::Index) {
+    fn a_part_of_a_verdict_is_no_verdict((message, _) in message(), at: prop::sample::Index) {
         let at = 1 + at.index(message.len() - 1);
         prop_assert_eq!(decision(&message[..at]), None);
         prop_assert_eq!(decision(&message[at..]), None);
     }
 
     #[test]
-    fn two_verdicts_are_none((one, _) in message(), (other, _) in message(), between in "[ \n,]{0,3}") {
+    fn two_verdicts_in_a_message_are_no_verdict((one, _) in message(), (other, _) in message(), between in "[ \n,]{0,3}") {
         prop_assert_eq!(decision(&format!("{one}{between}{other}")), None);
         prop_assert_eq!(decision(&format!("[{one},{other}]")), None);
     }
 
     #[test]
-    fn no_change_turns_a_verdict_around(
+    fn no_edit_reverses_a_verdict(
         (message, expected) in message(),
         at: prop::sample::Index,
         text in prose(),
@@ -229,7 +229,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_read_to_an_end(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+    fn arbitrary_bytes_are_no_verdict(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
         prop_assert_eq!(decision(&String::from_utf8_lossy(&bytes)), None);
     }
 }

@@ -330,8 +330,8 @@ fn hold(
         duration_ms: opened.plan.limits.max_duration_ms,
         rest: RestSwitch::default(),
     };
-    let crew = AgentChain::new(project.rules(), &opened.plan);
-    let world = LiveWorld::new(around, crew).map_err(|error| again(&error))?;
+    let agents = AgentChain::new(project.rules(), &opened.plan);
+    let world = LiveWorld::new(around, agents).map_err(|error| again(&error))?;
     let driver = SessionDriver::of(project, &opened, world, HookRegistry::default());
     let mut driver =
         driver.map_err(|error| again(&error))?.ok_or_else(|| human(&"its session is not there"))?;

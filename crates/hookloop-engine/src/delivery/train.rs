@@ -119,7 +119,7 @@ pub enum TrainError {
     Start(#[from] StartError),
     #[error("this project delivers nothing: write `delivery: {{}}` into hookloop.yaml")]
     NoDelivery,
-    #[error("another `hookloop merge` is under way here")]
+    #[error("another `hookloop merge` runs in this project")]
     Busy,
     #[error("{}", .0.reason())]
     Trouble(StepError),

@@ -23,7 +23,7 @@ pub struct BoundSession {
 
 /// The reason why a request of an agent fails.
 #[derive(Debug, thiserror::Error)]
-pub enum DeskError {
+pub enum AgentToolError {
     #[error("{message}")]
     Refused {
         /// A code for programs: `no_such_task`, `not_allowed`, …
@@ -36,17 +36,17 @@ pub enum DeskError {
     Engine(EngineError),
 }
 
-impl From<EngineError> for DeskError {
-    fn from(error: EngineError) -> DeskError {
+impl From<EngineError> for AgentToolError {
+    fn from(error: EngineError) -> AgentToolError {
         match error {
             EngineError::Refused(refusal) => refusal.into(),
-            error => DeskError::Engine(error),
+            error => AgentToolError::Engine(error),
         }
     }
 }
 
-impl From<Refusal> for DeskError {
-    fn from(refusal: Refusal) -> DeskError {
+impl From<Refusal> for AgentToolError {
+    fn from(refusal: Refusal) -> AgentToolError {
         let (code, next) = match &refusal {
             Refusal::NoSuchTask(_) => ("no_such_task", "call task_list to see the tasks"),
             Refusal::Claimed { .. } => ("claimed", "leave the task to its holder"),
@@ -61,8 +61,8 @@ impl From<Refusal> for DeskError {
     }
 }
 
-impl From<StartError> for DeskError {
-    fn from(error: StartError) -> DeskError {
+impl From<StartError> for AgentToolError {
+    fn from(error: StartError) -> AgentToolError {
         let message = error.to_string();
         let (code, next) = match error {
             StartError::Engine(error) => return error.into(),
@@ -228,6 +228,6 @@ pub(super) fn refused(
     code: &'static str,
     message: impl Into<String>,
     next: impl Into<String>,
-) -> DeskError {
-    DeskError::Refused { code, message: message.into(), next: next.into() }
+) -> AgentToolError {
+    AgentToolError::Refused { code, message: message.into(), next: next.into() }
 }

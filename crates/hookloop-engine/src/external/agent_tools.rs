@@ -16,7 +16,7 @@ use hookloop_core::point::Point;
 use hookloop_core::promise::{Promise, promises};
 use hookloop_core::refusal::Refusal;
 use hookloop_core::remark::{StopHook, TaskCheckpointed, TaskNoted, TaskRemark};
-use hookloop_core::session::plan::GUEST;
+use hookloop_core::session::plan::EXTERNAL;
 use hookloop_core::session::{
     PipedOutput, Receipt, SessionLimits, SessionOutcome, SessionPhase, SessionTaskClaimed,
     SessionWork, StopWhen, TurnKind,
@@ -29,7 +29,7 @@ use super::agent_messages::refused;
 pub use super::agent_messages::*;
 use super::external_session::{ExternalSession, PerformedStep, SessionPurpose, joined, said};
 use super::iterate::{
-    EndObstacle, block, complete, due, evaluated, is_for_guest, is_over, is_proven, iteration,
+    EndObstacle, block, complete, due, evaluated, is_for_agent, is_over, is_proven, iteration,
     named, unregistered, validate,
 };
 use crate::error::EngineError;
@@ -42,7 +42,7 @@ use crate::session::session_directory;
 use crate::session::stop_switch::StopSwitch;
 use crate::session::task_steps::LEASE;
 
-/// The agent name of an external session by MCP tools, after [`GUEST`].
+/// The agent name of an external session by MCP tools, after [`EXTERNAL`].
 const MCP: &str = "mcp";
 /// Time without a request after which an agent counts as lost.
 const SILENT_MAX: Duration = Duration::from_secs(2 * 60 * 60);
@@ -118,21 +118,21 @@ impl AgentTools {
         task: &str,
         preset: StopPreset,
         metadata: Map<String, Value>,
-    ) -> Result<RegisteredStopHook, DeskError> {
+    ) -> Result<RegisteredStopHook, AgentToolError> {
         let task = self.existing(task)?.id;
         let hook = StopHook { id: fresh_name("HOOK"), hook_type: preset, metadata };
         self.remark(&task, TaskRemark::RegisterStop(hook.clone()))?;
         Ok(self.registered(&task, hook))
     }
 
-    pub fn hooks(&self, task: &str) -> Result<Vec<RegisteredStopHook>, DeskError> {
+    pub fn hooks(&self, task: &str) -> Result<Vec<RegisteredStopHook>, AgentToolError> {
         let task = self.existing(task)?.id;
         let hooks = self.project.read(|view| view.stop_hooks(&task))?;
         Ok(hooks.into_iter().map(|hook| self.registered(&task, hook.what)).collect())
     }
 
     /// Removes the stop hooks of a task, and returns their number.
-    pub fn clear(&self, task: &str) -> Result<u64, DeskError> {
+    pub fn clear(&self, task: &str) -> Result<u64, AgentToolError> {
         let task = self.existing(task)?.id;
         let before = self.project.read(|view| view.stop_hooks(&task))?.len();
         self.remark(&task, TaskRemark::ClearStops)?;
@@ -144,7 +144,7 @@ impl AgentTools {
         &self,
         iteration: &str,
         said: &IterationReport,
-    ) -> Result<StopEvaluation, DeskError> {
+    ) -> Result<StopEvaluation, AgentToolError> {
         if let Some(bound) = self.bound_to(iteration)? {
             return self.evaluate_bound(&bound, &self.bound_promises(&bound, &said.output)?);
         }
@@ -162,7 +162,7 @@ impl AgentTools {
     }
 
     /// Starts a loop on a task, or continues the one that this agent started.
-    pub fn start(&self, wish: &LoopStart) -> Result<LoopState, DeskError> {
+    pub fn start(&self, wish: &LoopStart) -> Result<LoopState, AgentToolError> {
         if let Some(bound) = &self.bound {
             return self.join(bound, wish);
         }
@@ -177,7 +177,7 @@ impl AgentTools {
         }
         let purpose = SessionPurpose {
             name: format!("mcp:{}", task.id),
-            agent: format!("{GUEST}{MCP}"),
+            agent: format!("{EXTERNAL}{MCP}"),
             work: SessionWork::Task(task.id.clone()),
             stop_when: stop_conditions(&rules.session.stop_when),
             promises: wish.promises.clone(),
@@ -200,9 +200,9 @@ impl AgentTools {
         self.begin(id.as_str())
     }
 
-    fn begin(&self, id: &str) -> Result<LoopState, DeskError> {
+    fn begin(&self, id: &str) -> Result<LoopState, AgentToolError> {
         // Claim the task first: from then on heartbeats are sent, however long hooks take.
-        let first = self.perform(id, |session| Ok(session.go_on(is_for_guest)?.1))?;
+        let first = self.perform(id, |session| Ok(session.go_on(is_for_agent)?.1))?;
         let begun = self.perform(id, |session| {
             let told = session.go_on(is_proven)?.1;
             Ok(iteration(session, joined(first.into_iter().chain(told))))
@@ -211,14 +211,18 @@ impl AgentTools {
     }
 
     /// Ends the turn of the external session, and runs its hooks, stop conditions and gates.
-    pub fn validate(&self, iteration: &str, output: &str) -> Result<ValidationReport, DeskError> {
+    pub fn validate(
+        &self,
+        iteration: &str,
+        output: &str,
+    ) -> Result<ValidationReport, AgentToolError> {
         if let Some(bound) = self.bound_to(iteration)? {
             return self.validate_bound(&bound, output);
         }
         self.perform(iteration, |session| validate(session, said(output)))
     }
 
-    pub fn next(&self, iteration_id: &str) -> Result<LoopState, DeskError> {
+    pub fn next(&self, iteration_id: &str) -> Result<LoopState, AgentToolError> {
         if self.bound_to(iteration_id)?.is_some() {
             return Err(refused(
                 "not_allowed",
@@ -248,7 +252,11 @@ impl AgentTools {
     }
 
     /// Ends the loop: COMPLETE needs proof, and the other promises block the task for a person.
-    pub fn complete(&self, iteration: &str, promise: Promise) -> Result<LoopCompletion, DeskError> {
+    pub fn complete(
+        &self,
+        iteration: &str,
+        promise: Promise,
+    ) -> Result<LoopCompletion, AgentToolError> {
         if let Some(bound) = self.bound_to(iteration)? {
             return self.claim(&bound, promise, None);
         }
@@ -279,7 +287,7 @@ impl AgentTools {
         &self,
         task: &str,
         checkpoint: Checkpoint,
-    ) -> Result<KeptCheckpoint, DeskError> {
+    ) -> Result<KeptCheckpoint, AgentToolError> {
         let task = self.existing(task)?.id;
         let id = fresh_name("CP");
         let made = TaskCheckpointed { id: id.clone(), checkpoint };
@@ -288,7 +296,7 @@ impl AgentTools {
     }
 
     /// Returns the checkpoint with that id, or the last one.
-    pub fn recall(&self, task: &str, id: Option<&str>) -> Result<KeptCheckpoint, DeskError> {
+    pub fn recall(&self, task: &str, id: Option<&str>) -> Result<KeptCheckpoint, AgentToolError> {
         let task = self.existing(task)?.id;
         let all = self.project.read(|view| view.checkpoints(&task))?;
         let mut wanted =
@@ -301,7 +309,7 @@ impl AgentTools {
         Ok(KeptCheckpoint { id, task, sequence: found.number, at: found.at, checkpoint })
     }
 
-    pub fn task(&self, id: &str) -> Result<TaskDetail, DeskError> {
+    pub fn task(&self, id: &str) -> Result<TaskDetail, AgentToolError> {
         let task = self.existing(id)?;
         let (depends_on, notes) =
             self.project.read(|view| Ok((view.dependencies(&task.id)?, view.notes(&task.id)?)))?;
@@ -320,7 +328,7 @@ impl AgentTools {
         state: Option<TaskState>,
         label: Option<&str>,
         limit: usize,
-    ) -> Result<Vec<Task>, DeskError> {
+    ) -> Result<Vec<Task>, AgentToolError> {
         let filter = TaskFilter {
             state,
             label: label.map(str::to_owned),
@@ -331,7 +339,7 @@ impl AgentTools {
         Ok(rows.into_iter().map(|row| row.task).collect())
     }
 
-    pub fn add(&self, spec: TaskSpec, depends_on: &[String]) -> Result<Task, DeskError> {
+    pub fn add(&self, spec: TaskSpec, depends_on: &[String]) -> Result<Task, AgentToolError> {
         let id = self.project.new_task_id();
         let depends_on = depends_on.iter().map(|id| task_id(id)).collect::<Result<Vec<_>, _>>()?;
         let parent_task_id = match &spec.parent_task_id {
@@ -343,7 +351,7 @@ impl AgentTools {
         self.existing(id.as_str())
     }
 
-    pub fn update(&self, id: &str, change: &RequestedChange) -> Result<Task, DeskError> {
+    pub fn update(&self, id: &str, change: &RequestedChange) -> Result<Task, AgentToolError> {
         let task = self.existing(id)?;
         match change.state {
             None => {}
@@ -366,7 +374,7 @@ impl AgentTools {
     }
 
     /// Returns a document, or none if it does not exist now.
-    pub fn read(&self, document: ResourceKind) -> Result<Option<String>, DeskError> {
+    pub fn read(&self, document: ResourceKind) -> Result<Option<String>, AgentToolError> {
         match document {
             ResourceKind::CurrentTask => self.current_task(),
             ResourceKind::Spec => self.spec(),
@@ -374,7 +382,7 @@ impl AgentTools {
         }
     }
 
-    fn complete_task(&self, task: &Task) -> Result<(), DeskError> {
+    fn complete_task(&self, task: &Task) -> Result<(), AgentToolError> {
         if task.state == TaskState::Completed {
             return Ok(());
         }
@@ -408,7 +416,7 @@ impl AgentTools {
     }
 
     /// Returns an error if the task is complete only after its work is merged.
-    fn check_undelivered(&self, task: &Task) -> Result<(), DeskError> {
+    fn check_undelivered(&self, task: &Task) -> Result<(), AgentToolError> {
         let is_delivered = self.project.rules().delivery.is_some();
         if !is_delivered && task.state != TaskState::Submitted {
             return Ok(());
@@ -422,7 +430,7 @@ impl AgentTools {
         Err(refused("not_proven", message, "leave it to: hookloop run --task, hookloop merge"))
     }
 
-    fn block_task(&self, task: &Task, change: &RequestedChange) -> Result<(), DeskError> {
+    fn block_task(&self, task: &Task, change: &RequestedChange) -> Result<(), AgentToolError> {
         if task.state == TaskState::Blocked {
             return Ok(());
         }
@@ -443,25 +451,25 @@ impl AgentTools {
         self.execute(&Command::BlockTask { id: task.id.clone(), obstacle, fence: Fence::None })
     }
 
-    pub(super) fn existing(&self, id: &str) -> Result<Task, DeskError> {
+    pub(super) fn existing(&self, id: &str) -> Result<Task, AgentToolError> {
         let id = task_id(id)?;
         let row = self.project.read(|view| view.task(&id))?;
         row.map(|row| row.task).ok_or_else(|| Refusal::NoSuchTask(id).into())
     }
 
-    fn execute(&self, command: &Command) -> Result<(), DeskError> {
+    fn execute(&self, command: &Command) -> Result<(), AgentToolError> {
         self.project.execute(command)?;
         Ok(())
     }
 
-    fn remark(&self, task: &TaskId, remark: TaskRemark) -> Result<(), DeskError> {
+    fn remark(&self, task: &TaskId, remark: TaskRemark) -> Result<(), AgentToolError> {
         let fence = self.fence(task)?;
         self.project.execute(&Command::RemarkTask { id: task.clone(), remark, fence })?;
         Ok(())
     }
 
     /// Returns the fence of this agent's remarks about a task.
-    fn fence(&self, task: &TaskId) -> Result<Fence, DeskError> {
+    fn fence(&self, task: &TaskId) -> Result<Fence, AgentToolError> {
         if let Some(epoch) = self.bound_epoch(task)? {
             return Ok(Fence::Epoch(epoch));
         }
@@ -482,7 +490,7 @@ impl AgentTools {
     }
 
     /// Returns the MCP session that has claimed the task, unless another process runs it.
-    fn iterated_by(&self, task: &Task) -> Result<Option<SessionId>, DeskError> {
+    fn iterated_by(&self, task: &Task) -> Result<Option<SessionId>, AgentToolError> {
         let Some(claim) = &task.claim else { return Ok(None) };
         let Some(id) = SessionId::of_actor(&claim.agent) else { return Ok(None) };
         let row = self.project.read(|view| view.session(&id))?;
@@ -494,7 +502,7 @@ impl AgentTools {
         Ok((is_own && (is_here() || is_free())).then_some(id))
     }
 
-    fn visited(&self, id: &SessionId) -> Result<Arc<Mutex<ExternalSession>>, DeskError> {
+    fn visited(&self, id: &SessionId) -> Result<Arc<Mutex<ExternalSession>>, AgentToolError> {
         let mut open = lock(&self.open);
         // Sessions without a recent call are closed, so that other processes can continue them.
         let is_wanted = |open: &OpenExternalSession| {
@@ -520,7 +528,7 @@ impl AgentTools {
         &self,
         iteration: &str,
         what: impl FnOnce(&mut PerformedStep<'_>) -> Result<T, EngineError>,
-    ) -> Result<T, DeskError> {
+    ) -> Result<T, AgentToolError> {
         let id = self.iteration_id(iteration)?;
         let visited = self.visited(&id)?;
         let mut visited = match visited.try_lock() {
@@ -550,7 +558,7 @@ impl AgentTools {
         Ok(done)
     }
 
-    fn iteration_id(&self, iteration: &str) -> Result<SessionId, DeskError> {
+    fn iteration_id(&self, iteration: &str) -> Result<SessionId, AgentToolError> {
         let unknown = || {
             let message = format!("there is no iteration `{iteration}`");
             refused("no_such_iteration", message, "call iteration_start")
@@ -581,7 +589,7 @@ impl AgentTools {
         }
     }
 
-    fn current_task(&self) -> Result<Option<String>, DeskError> {
+    fn current_task(&self) -> Result<Option<String>, AgentToolError> {
         let held = match &self.bound {
             Some(_) => self.bound_task()?,
             None => {
@@ -600,7 +608,7 @@ impl AgentTools {
         Ok(Some(json.to_string()))
     }
 
-    fn last_gates(&self) -> Result<Option<String>, DeskError> {
+    fn last_gates(&self) -> Result<Option<String>, AgentToolError> {
         let id = match &self.bound {
             Some(bound) => Some(bound.session.clone()),
             None => {
@@ -628,7 +636,7 @@ impl AgentTools {
 
 /// Whether the session belongs to an agent that uses these tools.
 fn is_led(row: &SessionRow) -> bool {
-    row.agent.strip_prefix(GUEST) == Some(MCP)
+    row.agent.strip_prefix(EXTERNAL) == Some(MCP)
 }
 
 /// Whether the project has hooks at `stop` or `validation`.
@@ -645,22 +653,22 @@ fn stop_conditions(of_project: &[StopWhen]) -> Vec<StopWhen> {
     if ways.is_empty() { vec![StopWhen::Default] } else { ways }
 }
 
-fn over() -> DeskError {
+fn over() -> AgentToolError {
     let message = "this loop has no next iteration";
     refused("over", message, "call iteration_validate to see what it came to")
 }
 
-fn ended(outcome: &SessionOutcome) -> DeskError {
+fn ended(outcome: &SessionOutcome) -> AgentToolError {
     let what = match outcome {
         SessionOutcome::NeedsHuman { reason } => format!("a human is needed: {reason}"),
         SessionOutcome::Limit { limit } => format!("a limit was reached: {}", limit.name()),
         outcome => outcome.name().to_owned(),
     };
-    let next = "stop working on it, and say why; a person decides how it goes on";
+    let next = "stop working on it and state the reason; a person decides how to continue";
     refused("over", format!("this loop is over: {what}"), next)
 }
 
-fn not_ready(task: &Task) -> DeskError {
+fn not_ready(task: &Task) -> AgentToolError {
     let next = match task.state {
         TaskState::Created if task.waits_until().is_some() => {
             "choose another: task_list with status ready; the time of this one has not come"
@@ -676,7 +684,7 @@ fn not_ready(task: &Task) -> DeskError {
     refused("not_ready", format!("task `{}` is {}{by}", task.id, task.state), next)
 }
 
-pub(super) fn task_id(id: &str) -> Result<TaskId, DeskError> {
+pub(super) fn task_id(id: &str) -> Result<TaskId, AgentToolError> {
     id.parse().map_err(|error: hookloop_core::id::BadTaskId| {
         refused("no_such_task", error.to_string(), "call task_list")
     })

@@ -16,7 +16,7 @@ use hookloop_git::files::read_text;
 use serde_json::Map;
 
 use super::agent_messages::{
-    BoundSession, DeskError, LoopCompletion, LoopSignal, LoopStart, LoopState, StopEvaluation,
+    AgentToolError, BoundSession, LoopCompletion, LoopSignal, LoopStart, LoopState, StopEvaluation,
     ValidationReport, refused,
 };
 use super::agent_tools::{AgentTools, task_id};
@@ -26,7 +26,7 @@ use crate::session::lookup;
 
 impl AgentTools {
     /// Returns the session that started this agent, or an error if `iteration` names another one.
-    pub(super) fn bound_to(&self, iteration: &str) -> Result<Option<BoundSession>, DeskError> {
+    pub(super) fn bound_to(&self, iteration: &str) -> Result<Option<BoundSession>, AgentToolError> {
         let Some(bound) = self.bound() else { return Ok(None) };
         match bound.session.as_str() == iteration {
             true => Ok(Some(bound.clone())),
@@ -39,7 +39,7 @@ impl AgentTools {
     }
 
     /// Returns the session that started this agent, or an error if `task` is not its task.
-    pub(super) fn bound_for(&self, task: &TaskId) -> Result<Option<BoundSession>, DeskError> {
+    pub(super) fn bound_for(&self, task: &TaskId) -> Result<Option<BoundSession>, AgentToolError> {
         let Some(bound) = self.bound() else { return Ok(None) };
         match self.bound_task()?.as_ref() == Some(task) {
             true => Ok(Some(bound.clone())),
@@ -51,20 +51,20 @@ impl AgentTools {
         }
     }
 
-    pub(super) fn bound_task(&self) -> Result<Option<TaskId>, DeskError> {
+    pub(super) fn bound_task(&self) -> Result<Option<TaskId>, AgentToolError> {
         let Some(bound) = self.bound() else { return Ok(None) };
         Ok(self.turn_of(bound)?.session.task.map(|taken| taken.task))
     }
 
     /// Returns the epoch of the session's claim on the task.
-    pub(super) fn bound_epoch(&self, task: &TaskId) -> Result<Option<u64>, DeskError> {
+    pub(super) fn bound_epoch(&self, task: &TaskId) -> Result<Option<u64>, AgentToolError> {
         let Some(bound) = self.bound() else { return Ok(None) };
         let taken = self.turn_of(bound)?.session.task;
         Ok(taken.filter(|taken| taken.task == *task).map(|taken| taken.epoch))
     }
 
     /// Returns the session, or an error if it is not in the turn of this agent.
-    fn turn_of(&self, bound: &BoundSession) -> Result<SessionJournal<'_>, DeskError> {
+    fn turn_of(&self, bound: &BoundSession) -> Result<SessionJournal<'_>, AgentToolError> {
         let over = |why: &str| {
             let message = format!("session {} {why}", bound.session);
             refused("stale_claim", message, "stop: your session is over")
@@ -84,7 +84,7 @@ impl AgentTools {
         bound: &BoundSession,
         promise: Promise,
         reason: Option<String>,
-    ) -> Result<LoopCompletion, DeskError> {
+    ) -> Result<LoopCompletion, AgentToolError> {
         let mut journal = self.turn_of(bound)?;
         let known =
             |claimed: &CompletionClaimed| claimed.claim == promise && claimed.reason == reason;
@@ -113,7 +113,7 @@ impl AgentTools {
         &self,
         bound: &BoundSession,
         wish: &LoopStart,
-    ) -> Result<LoopState, DeskError> {
+    ) -> Result<LoopState, AgentToolError> {
         let session = self.turn_of(bound)?.session;
         let task = session.task.map(|taken| taken.task);
         if task.as_ref().is_some_and(|task| task.as_str() != wish.task) {
@@ -138,7 +138,7 @@ impl AgentTools {
         &self,
         bound: &BoundSession,
         output: &str,
-    ) -> Result<Vec<Promise>, DeskError> {
+    ) -> Result<Vec<Promise>, AgentToolError> {
         let found = promise::read(output);
         if found.inline.is_none() {
             return Ok(found.alone);
@@ -148,7 +148,7 @@ impl AgentTools {
     }
 
     /// Returns the judge of the work of the session that started this agent.
-    fn judge_of(&self, session: &Session) -> Result<ClaimJudge, DeskError> {
+    fn judge_of(&self, session: &Session) -> Result<ClaimJudge, AgentToolError> {
         let task = match &session.task {
             Some(taken) => self.project().read(|view| view.task(&taken.task))?,
             None => None,
@@ -168,7 +168,7 @@ impl AgentTools {
         &self,
         bound: &BoundSession,
         promises: &[Promise],
-    ) -> Result<StopEvaluation, DeskError> {
+    ) -> Result<StopEvaluation, AgentToolError> {
         let session = self.turn_of(bound)?.session;
         let nothing = || {
             stop::StopVote::new(
@@ -199,7 +199,7 @@ impl AgentTools {
         &self,
         bound: &BoundSession,
         output: &str,
-    ) -> Result<ValidationReport, DeskError> {
+    ) -> Result<ValidationReport, AgentToolError> {
         let promises = self.bound_promises(bound, output)?;
         for promise in &promises {
             self.claim(bound, *promise, None)?;
@@ -226,7 +226,7 @@ impl AgentTools {
     }
 
     /// Returns the specification of the session, as text.
-    pub(super) fn spec(&self) -> Result<Option<String>, DeskError> {
+    pub(super) fn spec(&self) -> Result<Option<String>, AgentToolError> {
         let Some(bound) = self.bound() else { return Ok(None) };
         match self.turn_of(bound)?.session.plan.work {
             SessionWork::Prompt(prompt) => Ok(Some(prompt)),

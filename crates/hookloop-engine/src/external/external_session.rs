@@ -49,7 +49,7 @@ pub(super) struct ExternalSession {
 /// The parameters of a new external session.
 pub(super) struct SessionPurpose {
     pub(super) name: String,
-    /// The agent of the session, as `guest:…`.
+    /// The agent of the session, as `external:…`.
     pub(super) agent: String,
     pub(super) work: SessionWork,
     pub(super) stop_when: Vec<StopWhen>,
@@ -129,9 +129,9 @@ impl ExternalSession {
             duration_ms: self.opened.plan.limits.max_duration_ms,
             rest: RestSwitch::default(),
         };
-        let crew = AgentChain::nobody(project.rules(), &self.opened.plan);
+        let agents = AgentChain::nobody(project.rules(), &self.opened.plan);
         let failed = |source| StartError::Io { path: self.opened.directory.clone(), source };
-        let mut world = LiveWorld::new(around, crew).map_err(failed)?;
+        let mut world = LiveWorld::new(around, agents).map_err(failed)?;
         std::mem::swap(world.files(), &mut self.files);
         world.remember_base_for(&hooks);
         let id = &self.opened.id;

@@ -30,7 +30,7 @@ pub(super) fn is_proven(step: &NextStep) -> bool {
 }
 
 /// Whether the next step is for the external session: to continue, or to complete the task.
-pub(super) fn is_for_guest(step: &NextStep) -> bool {
+pub(super) fn is_for_agent(step: &NextStep) -> bool {
     is_proven(step) || matches!(step, NextStep::Begin(_))
 }
 
@@ -84,7 +84,7 @@ fn validate_expected(
     if session.session().phase == SessionPhase::Turn(TurnKind::Work) {
         session.hear(TurnKind::Work, report)?;
     }
-    let (_, more) = session.go_on(is_for_guest)?;
+    let (_, more) = session.go_on(is_for_agent)?;
     let told = joined(told.into_iter().chain(more));
     let decided = session.session().decided.clone();
     let hook = decided.map(|decided| decision(session, decided));
@@ -226,7 +226,7 @@ pub(super) fn complete(
         if is_proven(&due(session)) {
             session.see_files();
         }
-        let halts = |step: &NextStep| is_for_guest(step) || *step == NextStep::Decide;
+        let halts = |step: &NextStep| is_for_agent(step) || *step == NextStep::Decide;
         told = session.go_on(halts)?.1;
         if !is_proven(&due(session)) && !is_over(session) {
             return Ok(Err(EndObstacle::Unproven(session.waiting())));

@@ -9,7 +9,7 @@ use hookloop_core::gate_ledger::GateChange;
 use hookloop_core::hook::{Hook, HookRegistry};
 use hookloop_core::id::SessionId;
 use hookloop_core::point::Point;
-use hookloop_core::session::plan::GUEST;
+use hookloop_core::session::plan::EXTERNAL;
 use hookloop_core::session::{
     NextStep, Receipt, Session, SessionLimits, SessionOutcome, SessionPhase, SessionWork, StopWhen,
 };
@@ -28,7 +28,7 @@ use crate::session::{StartError, start_error};
 /// Open sessions that are searched for the one of a conversation.
 const OPEN_MAX: usize = 1_000;
 /// The lock that is held while a session is searched or started.
-const STARTING: &str = "guests.lock";
+const STARTING: &str = "external-sessions.lock";
 /// Sessions of lost agents that one call ends at most.
 const SWEPT_MAX: usize = 10;
 /// Maximum bytes of a task description in a context.
@@ -107,7 +107,7 @@ impl HookHost<'_> {
     }
 
     fn agent(&self) -> String {
-        format!("{GUEST}{}", self.visit.agent)
+        format!("{EXTERNAL}{}", self.visit.agent)
     }
 
     /// Returns the open session of this conversation.
@@ -156,7 +156,7 @@ impl HookHost<'_> {
 
     /// Ends some of the sessions whose agents made no call for long.
     fn sweep(&self) -> Result<(), StartError> {
-        for id in lookup::silent_guests(self.project, SWEPT_MAX)? {
+        for id in lookup::silent_external_sessions(self.project, SWEPT_MAX)? {
             let Ok(mut gone) = ExternalSession::find(self.project, runner(self.project)?, &id)
             else {
                 continue;

@@ -7,7 +7,7 @@ use hookloop_core::session::{Session, SessionOutcome, SessionPhase, SessionState
 use hookloop_hooks::runner::HookRunner;
 use hookloop_store::view::REVIEW;
 
-use super::lookup::{OPEN_MAX, is_of_guest, journal, may_come_back};
+use super::lookup::{OPEN_MAX, is_external, journal, may_come_back};
 use super::open::SessionHandle;
 use super::session_directory::{LOCK, be_here, directory, lock_of_dead, was_here};
 use super::start_error::StartError;
@@ -59,7 +59,7 @@ pub fn resumable(project: &Project, runner: &HookRunner) -> Result<Vec<SessionId
     let mut found = Vec::new();
     for row in project.read(|view| view.open_sessions(OPEN_MAX))? {
         let is_here = directory(runner, &row.id).join(LOCK).exists();
-        if !is_here || row.state == SessionState::Paused || is_of_guest(&row) || row.work == REVIEW
+        if !is_here || row.state == SessionState::Paused || is_external(&row) || row.work == REVIEW
         {
             continue;
         }
@@ -89,7 +89,7 @@ pub fn end_abandoned(
     machine: &str,
 ) -> Result<Option<SessionHandle>, StartError> {
     let row = project.read(|view| view.session(id))?;
-    let Some(row) = row.filter(|row| !row.is_over() && !is_of_guest(row)) else { return Ok(None) };
+    let Some(row) = row.filter(|row| !row.is_over() && !is_external(row)) else { return Ok(None) };
     // Taking the lock marks this process as the holder, so the checks come first.
     let is_ours =
         |session: &Session| session.phase != SessionPhase::Ended && session.plan.worker.is_some();

@@ -75,7 +75,7 @@ impl<O: SessionObserver> LiveWorld<'_, O> {
 
     /// Runs the agent and passes its updates on. Ends the turn when it exceeds its allowance.
     fn follow_turn(&mut self, turn: &DueTurn<'_>, mut order: TurnRequest<'_>) -> TurnReport {
-        let price = self.crew.price(turn.session.agent());
+        let price = self.agents.price(turn.session.agent());
         let (onlooker, board) = (&mut self.onlooker, &self.board);
         board.limit_turn(order.timeout);
         let cancel = order.cancel;
@@ -96,7 +96,7 @@ impl<O: SessionObserver> LiveWorld<'_, O> {
                 }
             }
         };
-        let mut report = match self.crew.agent(turn.session.agent(), &self.place) {
+        let mut report = match self.agents.agent(turn.session.agent(), &self.place) {
             Ok(agent) => {
                 let is_optional = turn.kind == TurnKind::Work && turn.session.answers_feedback();
                 if is_optional && !agent.keeps_conversations() {
@@ -123,7 +123,7 @@ impl<O: SessionObserver> LiveWorld<'_, O> {
             TurnResult::Failed { error } => Some(error.as_str()),
             _ => None,
         });
-        let commands = self.crew.command_access(turn.session.agent(), &self.place);
+        let commands = self.agents.command_access(turn.session.agent(), &self.place);
         let parts = PromptParts {
             session: turn.session,
             kind: turn.kind,

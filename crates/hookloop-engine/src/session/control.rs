@@ -10,7 +10,7 @@ use hookloop_core::session::{PipedOutput, PromptChannel, SessionState};
 use hookloop_hooks::runner::HookRunner;
 use hookloop_store::view::{REVIEW, SessionRow};
 
-use super::lookup::{OPEN_MAX, find, find_open, is_of_guest, is_performed, stopped_state};
+use super::lookup::{OPEN_MAX, find, find_open, is_external, is_performed, stopped_state};
 use super::session_directory::{STOP, directory, is_running};
 use super::start_error::{MESSAGE_BYTES_MAX, StartError};
 use crate::project::Project;
@@ -49,8 +49,8 @@ pub fn stop(
             }
         }
     };
-    if is_of_guest(&row) {
-        return Err(StartError::Guest(row.id));
+    if is_external(&row) {
+        return Err(StartError::External(row.id));
     }
     if row.work == REVIEW {
         return Err(StartError::Review(row.id));
@@ -73,8 +73,8 @@ pub fn stop(
 pub fn pause(project: &Project, wanted: Option<&str>) -> Result<SessionId, StartError> {
     project.authorize(ControlledAction::PauseSession)?;
     let row = find_open(project, wanted)?;
-    if is_of_guest(&row) {
-        return Err(StartError::Guest(row.id));
+    if is_external(&row) {
+        return Err(StartError::External(row.id));
     }
     if !is_performed(project, &row) {
         let state = stopped_state(&row);

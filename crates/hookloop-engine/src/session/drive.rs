@@ -142,9 +142,9 @@ impl<'p, W: SessionWorld> SessionDriver<'p, W> {
             if self.journal.session.outcome.is_none() {
                 self.world.rest();
             }
-            self.heed_user();
+            self.take_user_commands();
             let step = next_step(&self.journal.session, self.active_ms());
-            let is_left = self.journal.session.plan.has_guest() && self.world.is_cancelled();
+            let is_left = self.journal.session.plan.is_external() && self.world.is_cancelled();
             if matches!(step, NextStep::Turn(_) | NextStep::Rest) || halts(&step) || is_left {
                 self.commit()?;
                 return Ok(step);
@@ -212,10 +212,10 @@ impl<'p, W: SessionWorld> SessionDriver<'p, W> {
             || self.active_ms() >= self.journal.session.plan.limits.max_duration_ms
     }
 
-    fn heed_user(&mut self) {
+    fn take_user_commands(&mut self) {
         let session = &self.journal.session;
         // An external agent that does not wait for the answer may ask for it later.
-        if session.plan.has_guest() {
+        if session.plan.is_external() {
             return;
         }
         // Work that still needs its proof will not be proven after a stop, so it is cancelled.

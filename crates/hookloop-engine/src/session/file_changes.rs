@@ -21,7 +21,7 @@ impl<W: SessionWorld> SessionDriver<'_, W> {
     /// An external session works at any time, so its changes cannot be distinguished from those of
     /// hooks.
     pub(super) fn see_files_of_hooks(&mut self) {
-        if self.journal.session.plan.has_guest() {
+        if self.journal.session.plan.is_external() {
             return;
         }
         let seen = self.worktree_snapshotted(true);

@@ -13,7 +13,7 @@ use hookloop_core::hook_protocol::{HookStatus, HookVerdict, SKIP};
 use hookloop_core::options::PipeOutput;
 use hookloop_core::point::Point;
 use hookloop_core::promise::{self, NearMiss, Promise};
-use hookloop_core::session::facts::UnclaimedWorkChecked;
+use hookloop_core::session::facts::{FILES_CHANGED, UnclaimedWorkChecked};
 use hookloop_core::session::stop::{self, ClaimJudge, StopCondition, ValidationResult};
 use hookloop_core::session::{
     GatesEvaluated, JointVerdict, PipedOutput, PromptChannel, Receipt, SessionOutcome,
@@ -383,7 +383,7 @@ impl<W: SessionWorld> SessionDriver<'_, W> {
                  state of the files. Stop the process that writes them; add files that are generated to .gitignore"
             );
             self.instruct(US, &Point::Stop, what);
-            failing.insert(format!("files change while gates run: {files}"));
+            failing.insert(format!("{FILES_CHANGED}{files}"));
         }
         let unable = blocked.iter().find_map(|run| {
             let gate = gates.iter().find(|gate| gate.name == run.hook)?;

@@ -403,7 +403,7 @@ mod tests {
 
     /// A process may be suspended for any time between its commit and its next read.
     #[test]
-    fn who_is_stopped_while_it_looks_finds_its_session_taken() {
+    fn a_suspended_process_finds_its_session_resumed_by_another() {
         let (project, id) = project();
         let mut ours = SessionJournal::open(&project, &id).unwrap().unwrap();
         ours.note(EventBody::PauseRequested(Default::default()));
@@ -413,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn of_two_who_take_a_session_on_one_has_it() {
+    fn of_two_processes_that_resume_a_session_one_loses() {
         let (project, id) = project();
         let open = || SessionJournal::open(&project, &id).unwrap().unwrap();
         let (mut first, mut second) = (open(), open());

@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_is_heard_once_and_in_lines() {
+    fn transcript_updates_are_read_once_in_order_as_lines() {
         let directory = tempfile::tempdir().unwrap();
         let session = session();
         let mut hearing = hearing(directory.path(), &session);
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn the_next_turn_has_a_file_of_its_own() {
+    fn each_turn_has_its_own_transcript_file() {
         let directory = tempfile::tempdir().unwrap();
         let mut session = session();
         TranscriptWriter::begin(directory.path(), &session).hear(TurnUpdate::Text("one"));
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flood_leaves_the_latest() {
+    fn a_live_transcript_keeps_only_the_latest_output() {
         let directory = tempfile::tempdir().unwrap();
         let session = session();
         let mut said = TranscriptWriter::begin(directory.path(), &session);

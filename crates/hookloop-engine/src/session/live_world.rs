@@ -63,7 +63,7 @@ pub(crate) struct LiveWorld<'p, O> {
     /// Whether the session has claimed the task of that worktree.
     pub(super) is_held: bool,
     pub(super) project: &'p Project,
-    pub(super) crew: AgentChain,
+    pub(super) agents: AgentChain,
     pub(super) template: String,
     pub(super) onlooker: O,
     pub(super) files: WatchedFiles,
@@ -114,7 +114,7 @@ pub(crate) struct WorldParts<'p, O> {
 impl<'p, O: SessionObserver> LiveWorld<'p, O> {
     pub(crate) fn new(
         around: WorldParts<'p, O>,
-        crew: AgentChain,
+        agents: AgentChain,
     ) -> std::io::Result<LiveWorld<'p, O>> {
         let WorldParts {
             project,
@@ -144,7 +144,7 @@ impl<'p, O: SessionObserver> LiveWorld<'p, O> {
             is_held: false,
             project,
             steps,
-            crew,
+            agents,
             template,
             onlooker,
             files: WatchedFiles::default(),
@@ -452,7 +452,7 @@ impl<O: SessionObserver> SessionWorld for LiveWorld<'_, O> {
 
     fn drifted(&mut self) -> Vec<String> {
         let mut drifted = self.drift.look();
-        drifted.extend(self.crew.news());
+        drifted.extend(self.agents.news());
         drifted
     }
 
@@ -516,7 +516,7 @@ impl<O: SessionObserver> SessionWorld for LiveWorld<'_, O> {
         let entered = self.worktree.as_ref().map(|worktree| &worktree.task);
         self.is_held = task.is_some_and(|(task, _)| Some(&task.id) == entered);
         // If no agent runs in this process, the process that runs it sends the heartbeats.
-        let task = task.filter(|_| !self.crew.is_empty());
+        let task = task.filter(|_| !self.agents.is_empty());
         self.beats = task.map(|(task, epoch)| {
             let lease = task.claim.as_ref().map(|claim| Duration::from_millis(claim.lease_ms));
             Heartbeater::start(self.project, &task.id, (epoch, lease.unwrap_or(LEASE)), None)

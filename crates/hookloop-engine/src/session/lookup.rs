@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use hookloop_config::clock::now;
 use hookloop_core::id::{SessionId, Subject};
-use hookloop_core::session::plan::GUEST;
+use hookloop_core::session::plan::EXTERNAL;
 use hookloop_core::session::{Session, SessionState};
 use hookloop_hooks::runner::HookRunner;
 use hookloop_store::view::{REVIEW, SessionRow};
@@ -18,32 +18,35 @@ use crate::project::Project;
 /// Maximum sessions that a search examines.
 pub(super) const OPEN_MAX: usize = 1_000;
 /// An external session without an event for this long has ended.
-const GUEST_SILENT_MAX_MS: i64 = 24 * 60 * 60 * 1_000;
+const EXTERNAL_SILENT_MAX_MS: i64 = 24 * 60 * 60 * 1_000;
 
 /// Maximum sessions that an error names.
 const NAMED_MAX: usize = 5;
 
 /// Returns whether the session is an external session: hookloop did not start its agent.
-pub fn is_of_guest(row: &SessionRow) -> bool {
-    row.agent.starts_with(GUEST)
+pub fn is_external(row: &SessionRow) -> bool {
+    row.agent.starts_with(EXTERNAL)
 }
 
 /// Returns whether an external session may still continue: its user can be away for hours.
 pub(super) fn may_come_back(project: &Project, row: &SessionRow) -> Result<bool, StartError> {
-    if !is_of_guest(row) {
+    if !is_external(row) {
         return Ok(false);
     }
     let subject = Subject::Session(row.id.clone());
     let last = project.log().history(&subject, 1).map_err(EngineError::from)?;
     let silent_ms = last.last().map_or(0, |last| now().millis_since(last.event.at));
-    Ok(silent_ms < GUEST_SILENT_MAX_MS)
+    Ok(silent_ms < EXTERNAL_SILENT_MAX_MS)
 }
 
 /// Returns external sessions that have been silent for too long, at most `max`.
-pub(crate) fn silent_guests(project: &Project, max: usize) -> Result<Vec<SessionId>, StartError> {
+pub(crate) fn silent_external_sessions(
+    project: &Project,
+    max: usize,
+) -> Result<Vec<SessionId>, StartError> {
     let mut gone = Vec::new();
     for row in project.read(|view| view.open_sessions(OPEN_MAX))? {
-        if gone.len() < max && is_of_guest(&row) && !may_come_back(project, &row)? {
+        if gone.len() < max && is_external(&row) && !may_come_back(project, &row)? {
             gone.push(row.id);
         }
     }
@@ -112,7 +115,7 @@ pub(super) fn journal<'p>(
 /// If the last start was on another machine or in another checkout, the session's state alone
 /// decides.
 pub fn is_performed(project: &Project, row: &SessionRow) -> bool {
-    if row.is_over() || is_of_guest(row) {
+    if row.is_over() || is_external(row) {
         return !row.is_over();
     }
     let runner = project.runner();

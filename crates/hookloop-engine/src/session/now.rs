@@ -483,7 +483,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hook_is_on_the_board_while_it_runs() {
+    fn a_hook_is_in_the_now_record_only_while_running() {
         let board = NowBoard::default();
         board.notice(&SessionUpdate::Hooks { point: &Point::Stop, count: 2 });
         let (tests, lint) = (board.hook(start("tests")), board.hook(start("lint")));
@@ -508,7 +508,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flood_of_output_leaves_the_last_lines() {
+    fn only_the_last_lines_of_hook_output_are_kept() {
         let mut last = LastLines::default();
         let flood: Vec<u8> = (0..100_000).flat_map(|n| format!("{n}\n").into_bytes()).collect();
         last.push(&flood);
@@ -537,7 +537,7 @@ mod tests {
     }
 
     #[test]
-    fn the_file_follows_the_board_and_ends_with_its_writer() {
+    fn the_now_file_follows_the_board_and_is_removed_with_its_writer() {
         let directory = tempfile::tempdir().unwrap();
         let board = NowBoard::default();
         let writer = NowWriter::start(directory.path(), &board);

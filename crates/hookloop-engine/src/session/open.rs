@@ -9,7 +9,7 @@ use hookloop_core::authority::ControlledAction;
 use hookloop_core::event::EventBody;
 use hookloop_core::id::{SessionId, Subject};
 use hookloop_core::promise::Promise;
-use hookloop_core::session::plan::{GUEST, SessionPlan};
+use hookloop_core::session::plan::{EXTERNAL, SessionPlan};
 use hookloop_core::session::{
     AgentFallback, AtRetryLimit, ConversationPolicy, Session, SessionLimits, SessionWork, StopWhen,
 };
@@ -23,6 +23,7 @@ use hookloop_process::Cancel;
 use super::checkout::{self, CheckoutUse, SessionWorktree, has_worktree, worktree};
 use super::live_transcript;
 use super::lookup::journal;
+use super::prompt_template::read_template;
 use super::session_clock::SessionClock;
 use super::session_directory::{
     OVER, be_here, lock, lock_patiently, remove_git, report_failure, tidy,
@@ -159,7 +160,7 @@ pub fn start_as(
     id: SessionId,
 ) -> Result<SessionHandle, StartError> {
     // The agent of an external session starts it itself.
-    if !wish.agent.starts_with(GUEST) {
+    if !wish.agent.starts_with(EXTERNAL) {
         project.authorize(ControlledAction::StartSession)?;
     }
     let rules = project.rules();
@@ -171,6 +172,9 @@ pub fn start_as(
             None
         }
         _ => {
+            if !wish.agent.starts_with(EXTERNAL) {
+                read_template(project, runner)?;
+            }
             check_agreement(gate_agreement::weakened(project, runner)?)?;
             let frozen = FrozenHooks::freeze(runner.trust_scope(), &hooks)?;
             // Only a session that starts makes its gates part of the agreement.
@@ -181,7 +185,7 @@ pub fn start_as(
     tidy(runner);
     // An external session works in its user's directory.
     let delivers =
-        rules.delivery.is_some() && wish.work.is_of_tasks() && !wish.agent.starts_with(GUEST);
+        rules.delivery.is_some() && wish.work.is_of_tasks() && !wish.agent.starts_with(EXTERNAL);
     let plan = SessionPlan {
         name: wish.name.unwrap_or_else(|| id.to_string()),
         work: wish.work,

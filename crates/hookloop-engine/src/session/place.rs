@@ -72,7 +72,7 @@ impl<W: SessionWorld> SessionDriver<'_, W> {
         self.restorations += 1;
         if self.restorations > RESTORATIONS_MAX {
             let reason = format!(
-                "no place to work in: {why}; it was restored {RESTORATIONS_MAX} times since the last turn"
+                "no usable worktree: {why}; it was restored {RESTORATIONS_MAX} times since the last turn"
             );
             self.leave_task(TaskExit::Blocked, Some(reason))?;
             return Ok(false);
@@ -89,8 +89,7 @@ impl<W: SessionWorld> SessionDriver<'_, W> {
             }
         };
         if let Err(damage) = self.check_place() {
-            let reason =
-                format!("no place to work in: {why}; and after it was made anew: {damage}");
+            let reason = format!("no usable worktree: {why}; after it was created again: {damage}");
             self.leave_task(TaskExit::Blocked, Some(reason))?;
             return Ok(false);
         }
@@ -120,7 +119,7 @@ impl<W: SessionWorld> SessionDriver<'_, W> {
             None => "work since that commit is lost".to_owned(),
         };
         let text = format!(
-            "The worktree of this task was gone or damaged ({reason}). It was made anew from the last commit of \
+            "The worktree of this task was gone or damaged ({reason}). It was created again from the last commit of \
              its branch, {commit}; {kept}. Work only in this directory, and do not delete or move it."
         );
         let commit = commit.to_string();

@@ -4,7 +4,7 @@
 //! are data: they stand between lines with a random word, which nothing in them can contain.
 
 use hookloop_core::builtin::Builtin;
-use hookloop_core::excerpt::demote_headings;
+use hookloop_core::excerpt::{code_span, demote_headings};
 use hookloop_core::hook::{Hook, HookHandler};
 use hookloop_core::hook_status::RecordedStatus;
 use hookloop_core::session::stop::ClaimJudge;
@@ -146,8 +146,9 @@ fn asks_for_promise(way: &StopWhen) -> bool {
 
 fn gate(gate: &PromptGate) -> Value {
     let PromptGate { name, what, any_of } = gate;
-    let group = any_of.as_ref().map_or_else(String::new, |group| format!(" (one of `{group}`)"));
-    let what = format!("`{what}`{group}");
+    let group = any_of.as_ref();
+    let group = group.map_or_else(String::new, |group| format!(" (one of {})", code_span(group)));
+    let what = format!("{}{group}", code_span(what));
     context! { name => name.as_str(), what, any_of => any_of.clone() }
 }
 

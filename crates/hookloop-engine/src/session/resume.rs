@@ -22,8 +22,9 @@ use hookloop_store::view::{REVIEW, SessionRow};
 
 use super::checkout::{self, CheckoutUse};
 use super::control::message;
-use super::lookup::{OPEN_MAX, find, is_of_guest, journal, session};
+use super::lookup::{OPEN_MAX, find, is_external, journal, session};
 use super::open::{SessionHandle, mark};
+use super::prompt_template::read_template;
 use super::session_directory::{be_here, is_running, lock_patiently};
 use super::start_checks::{check_agreement, check_known};
 use super::start_error::{MESSAGE_BYTES_MAX, StartError};
@@ -120,8 +121,8 @@ pub(crate) fn reopen(
     }
     let mut journal = journal(project, id)?;
     let session = &journal.session;
-    if session.plan.has_guest() {
-        return Err(StartError::Guest(id.clone()));
+    if session.plan.is_external() {
+        return Err(StartError::External(id.clone()));
     }
     if matches!(session.plan.work, SessionWork::Review(_)) {
         return Err(StartError::Review(id.clone()));
@@ -218,7 +219,7 @@ fn find_to_resume(
     machine: &str,
     has_decision: bool,
 ) -> Result<SessionRow, StartError> {
-    let is_own = |row: &SessionRow| !is_of_guest(row) && row.work != REVIEW;
+    let is_own = |row: &SessionRow| !is_external(row) && row.work != REVIEW;
     let open = project.read(|view| view.open_sessions(OPEN_MAX))?;
     // A running session cannot be resumed.
     let is_ours = |row: &SessionRow| {
@@ -298,8 +299,8 @@ pub fn resume(
     if row.is_over() {
         return Err(StartError::Over(row.id, row.state.to_string()));
     }
-    if is_of_guest(&row) {
-        return Err(StartError::Guest(row.id));
+    if is_external(&row) {
+        return Err(StartError::External(row.id));
     }
     if row.work == REVIEW {
         return Err(StartError::Review(row.id));
@@ -313,6 +314,7 @@ pub fn resume(
     let mut weakened = gate_agreement::weakened(project, runner)?;
     weakened.retain(|change| !matches!(change.kind, GateChangeKind::Changed(_)));
     check_agreement(weakened)?;
+    read_template(project, runner)?;
     let (directory, lock) =
         lock_patiently(runner, &row.id)?.ok_or_else(|| StartError::Running(row.id.clone()))?;
     let mut journal = journal(project, &row.id)?;

@@ -192,7 +192,7 @@ mod tests {
 
     /// An open TUI probes the lock again and again.
     #[test]
-    fn a_probe_of_the_session_lock_does_not_count_as_its_holder() {
+    fn probing_the_session_lock_does_not_hold_the_lock() {
         let state = tempfile::tempdir().unwrap();
         let place = || state.path().to_owned();
         let trust = Trust::load(state.path()).unwrap();

@@ -9,6 +9,7 @@ use hookloop_hooks::exec_context::LockError;
 use hookloop_hooks::frozen_hooks::FreezeError;
 
 use super::checkout_holder::CheckoutHolder;
+use super::prompt_template::PromptTemplateError;
 use crate::error::EngineError;
 
 pub(super) const MESSAGE_BYTES_MAX: usize = 64 * 1024;
@@ -78,7 +79,7 @@ pub enum StartError {
     #[error("session {0} is a review: the session under review starts its reviews")]
     Review(SessionId),
     #[error("session {0} is an external session: it continues in its own agent")]
-    Guest(SessionId),
+    External(SessionId),
     #[error("{}: {source}", path.display())]
     Io { path: PathBuf, source: std::io::Error },
     #[error("{0}")]
@@ -89,6 +90,8 @@ pub enum StartError {
         _0.display()
     )]
     OutputInCheckout(PathBuf),
+    #[error(transparent)]
+    Template(#[from] PromptTemplateError),
     #[error("a message has at most {MESSAGE_BYTES_MAX} bytes, not {0}")]
     LongMessage(usize),
 }

@@ -62,7 +62,7 @@ impl<W: SessionWorld> SessionDriver<'_, W> {
             Err(trouble) => return self.leave_without_place(&trouble),
         }
         if let Err(damage) = self.check_place() {
-            let reason = format!("no place to work in: {damage}");
+            let reason = format!("no usable worktree: {damage}");
             return self.leave_task(TaskExit::Blocked, Some(reason));
         }
         self.see_files();
@@ -103,12 +103,12 @@ impl<W: SessionWorld> SessionDriver<'_, W> {
         }));
     }
 
-    /// Gives up a task whose worktree cannot be prepared.
+    /// Gives up a task whose worktree or forge cannot be used.
     ///
     /// It blocks the task for a person, and the session continues with others. After a retryable
     /// error the session ends instead.
     pub(super) fn leave_without_place(&mut self, trouble: &StepError) -> Result<(), EngineError> {
-        let reason = format!("no place to work in: {}", trouble.reason());
+        let reason = format!("can't work on the task: {}", trouble.reason());
         if let StepError::Retry { .. } = trouble {
             let outcome = match self.journal.session.plan.worker {
                 // An unreachable remote must not block every task for a person.

@@ -29,7 +29,7 @@ impl<W: SessionWorld> SessionDriver<'_, W> {
         let budget = project.rules.limits.budget;
         let of_fleet = project.budget_of_fleet()?;
         // The usage of an external session is unknown, and does not count.
-        if budget.is_none() && of_fleet.is_none() || self.journal.session.plan.has_guest() {
+        if budget.is_none() && of_fleet.is_none() || self.journal.session.plan.is_external() {
             let body = started(&self.journal.session);
             self.journal.note(body);
             return Ok(true);

@@ -64,7 +64,7 @@ impl<W: SessionWorld> SessionDriver<'_, W> {
         let mut what = self.world.drifted();
         // Each call of an external session compares again. Changes that the log already has are not
         // new.
-        if self.journal.session.plan.has_guest() {
+        if self.journal.session.plan.is_external() {
             what.retain(|path| !self.journal.session.drifted.contains(path));
         }
         if !what.is_empty() {

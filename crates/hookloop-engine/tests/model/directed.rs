@@ -39,12 +39,12 @@ macro_rules! directed {
 directed!(
     a_dependent_that_is_added_while_its_dependency_completes_is_announced,
     the_last_two_dependencies_that_complete_at_once_announce_their_dependent,
-    each_of_many_announcements_is_an_event_of_its_own,
-    a_workflow_that_runs_itself_ends,
-    the_total_of_a_cascade_holds_across_workflows,
+    each_satisfied_dependency_is_announced_by_a_separate_event,
+    a_workflow_that_requests_itself_terminates,
+    the_cascade_total_applies_across_workflows,
     a_cascade_larger_than_a_batch_ends_at_its_limit,
-    an_action_that_no_batch_can_take_is_refused,
-    a_view_of_a_log_elsewhere_is_rebuilt_too,
+    an_action_larger_than_a_batch_is_refused,
+    a_view_of_a_remote_log_is_rebuilt_unchanged,
 );
 
 fn rules(config: Value) -> EffectiveConfig {
@@ -89,7 +89,7 @@ fn the_last_two_dependencies_that_complete_at_once_announce_their_dependent(wire
 }
 
 #[test]
-fn a_switch_between_the_parts_of_a_reaction_drops_and_repeats_nothing() {
+fn disabling_a_hook_during_its_reaction_drops_and_repeats_nothing() {
     let wire = Wire::default();
     let mut case = Case::racing(SeededRandom::new(0), Setup::builtin(), wire);
     add_wide(&mut case, 1, 401);
@@ -101,7 +101,7 @@ fn a_switch_between_the_parts_of_a_reaction_drops_and_repeats_nothing() {
     case.compare_all();
 }
 
-fn each_of_many_announcements_is_an_event_of_its_own(wire: Wire) {
+fn each_satisfied_dependency_is_announced_by_a_separate_event(wire: Wire) {
     let on_announcement = json!([{"name": "h", "actions": [{"create_task": {"goal": "next"}}]}]);
     let rules = rules(json!({"version": 1, "hooks": {"dependency_satisfied": on_announcement}}));
     let project = project(wire, rules);
@@ -122,7 +122,7 @@ fn each_of_many_announcements_is_an_event_of_its_own(wire: Wire) {
     assert_eq!(count(&project, "task_created"), 1 + 401 + 401);
 }
 
-fn a_workflow_that_runs_itself_ends(wire: Wire) {
+fn a_workflow_that_requests_itself_terminates(wire: Wire) {
     let project = project(
         wire,
         rules(json!({
@@ -135,7 +135,7 @@ fn a_workflow_that_runs_itself_ends(wire: Wire) {
     project.run_workflows().unwrap();
 }
 
-fn the_total_of_a_cascade_holds_across_workflows(wire: Wire) {
+fn the_cascade_total_applies_across_workflows(wire: Wire) {
     let project = project(
         wire,
         rules(json!({
@@ -177,7 +177,7 @@ fn ends_at_its_limit(project: &Project) {
     assert!(count(project, "cascade_limit_reached") > 0);
 }
 
-fn an_action_that_no_batch_can_take_is_refused(wire: Wire) {
+fn an_action_larger_than_a_batch_is_refused(wire: Wire) {
     let names: Vec<String> = (0..950).map(|i| format!("x{i}")).collect();
     let create = json!({"create_task": {"goal": "g", "depends_on": names}});
     let hooks = json!({"task_created": [{"name": "h", "actions": [create]}]});
@@ -187,7 +187,7 @@ fn an_action_that_no_batch_can_take_is_refused(wire: Wire) {
     assert_eq!(count(&project, "action_error"), 1);
 }
 
-fn a_view_of_a_log_elsewhere_is_rebuilt_too(wire: Wire) {
+fn a_view_of_a_remote_log_is_rebuilt_unchanged(wire: Wire) {
     let project = project(wire, EffectiveConfig::default());
     project.execute(&add("t")).unwrap();
     let next = Command::AddTask {

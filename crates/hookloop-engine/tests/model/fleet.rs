@@ -156,7 +156,7 @@ fn append_all(events: &[StoredEvent], to: &dyn EventLog) {
 
 /// Compares the same events in a file, in memory, on a server and on a cluster.
 #[test]
-fn the_same_events_make_the_same_state_everywhere() {
+fn the_same_events_give_the_same_state_in_every_store() {
     let (one, three) = (one_server(), three_servers());
     for seed in 0..3 {
         let mut rng = SeededRandom::new(seed);

@@ -67,7 +67,7 @@ fn declared_hooks_agree_with_the_model() {
 }
 
 #[test]
-fn files_agree_with_the_model() {
+fn projects_in_files_agree_with_the_model() {
     check("files", 25, |mut rng| {
         let setup = Setup::declared(&mut rng);
         play(Case::in_file(rng, setup));

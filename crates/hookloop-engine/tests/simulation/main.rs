@@ -144,7 +144,7 @@ fn perform_all(seeds: impl Iterator<Item = u64>) -> check::Seen {
 }
 
 #[test]
-fn whatever_happens_a_session_ends_as_it_should() {
+fn sessions_end_correctly_under_random_faults() {
     if let Some(seed) = number("HOOKLOOP_SEED") {
         let ended = perform(seed);
         let kinds: Vec<&str> = ended.events.iter().map(|stored| stored.event.body.kind()).collect();

@@ -1,5 +1,6 @@
 //! Checks of agents: installed, allowed, and logged in as far as files show it.
 
+use hookloop_agents::AgentPowers;
 use hookloop_agents::login::{LoginState, login_state};
 use hookloop_agents::readiness::NotReady;
 use hookloop_agents::repo_consent;
@@ -51,7 +52,7 @@ fn examine(name: &str, rules: &EffectiveConfig, runner: &HookRunner) -> Vec<Find
         return vec![FindingGroup::Agents.error(&about, error.to_string()).typed(error.hint())];
     }
     let version = line.unwrap_or_else(|| "it does not tell its version".to_owned());
-    let message = format!("{version}; it may {}", fit.settings.powers());
+    let message = format!("{version}; it may {}", AgentPowers(&fit.settings));
     let mut findings = vec![match fit.ignored.as_slice() {
         [] => FindingGroup::Agents.ok(&about, message),
         files => {

@@ -165,7 +165,12 @@ fn look_at_command(
         let message = format!("a gate without a timeout: it has {default}");
         found(Warning, message, done("write `timeout:` with what it should take at most"));
     }
-    if let Some(script) = NamedFiles::look(runner.root(), hook).absent {
+    let named = NamedFiles::look(runner.root(), hook);
+    if let Some(message) = named.uncovered() {
+        let remedy = "name the script by its path in the project, with `cwd` instead of `cd`";
+        found(Warning, message, done(remedy));
+    }
+    if let Some(script) = named.absent {
         let message = format!("it runs `{script}`, which does not exist");
         found(Error, message, done("create the file, or change the command in hookloop.yaml"));
     } else if let Some(missing) = runner.missing_program(hook) {
@@ -317,7 +322,9 @@ pub fn undeclared_in(line: &str) -> Vec<String> {
             && name.chars().all(|c| !c.is_ascii_lowercase())
             && !name.starts_with(|c: char| c.is_ascii_digit());
         let is_set = line.contains(&format!("{name}="));
-        let is_ours = name.starts_with("HOOKLOOP_") || name == "CLAUDE_PROJECT_DIR";
+        // The shell itself sets `PWD`.
+        let is_ours =
+            name.starts_with("HOOKLOOP_") || ["CLAUDE_PROJECT_DIR", "PWD"].contains(&&*name);
         if is_name
             && !is_set
             && !is_ours

@@ -141,7 +141,7 @@ pub fn examine_events(project: &Project) -> Result<Vec<Finding>, EngineError> {
     }
     if let Some(last) = project.store().replaced()? {
         let message = format!(
-            "the stream of this log was made anew: the events up to {last} that were acknowledged before are gone"
+            "the stream of this log was deleted and created again: the events up to {last} that were acknowledged before are gone"
         );
         let remedy = "hookloop rebuild --accept-loss".to_owned();
         findings.push(FindingGroup::Store.warning("events", message).typed(remedy));

@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_in_a_message_acts_on_who_shows_it() {
+    fn notification_messages_cannot_inject_headers_mentions_or_links() {
         let hostile =
             "a\r\nBcc: x@y.z\n<!channel> <script> @here ![](http://e) [x](http://e) \u{1b}[2J";
         let message = message(hostile, hostile, 1);
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_has_an_end() {
+    fn notification_messages_are_limited_in_items_and_size() {
         let many = message(&"x".repeat(100_000), &"y".repeat(100_000), 500);
         assert_eq!((many.items.len(), many.omitted), (ITEMS_MAX, 480));
         assert!(many.title().contains("500 problems"), "{}", many.title());

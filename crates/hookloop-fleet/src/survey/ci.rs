@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_that_test_something_are_found_in_both_forms() {
+    fn test_commands_are_found_in_single_and_multiline_ci_steps() {
         let text = "
 on: [push]
 jobs:
@@ -239,7 +239,7 @@ jobs:
     }
 
     #[test]
-    fn a_line_that_depends_on_others_is_no_gate() {
+    fn a_ci_line_that_depends_on_other_lines_or_programs_is_no_gate() {
         let is_gate = |script: &str| {
             let text = format!("jobs: {{a: {{steps: [{{run: {script:?}}}]}}}}");
             read(&text).iter().any(|step| step.is_test)

@@ -68,7 +68,7 @@ fn each_language_has_its_gates() {
 }
 
 #[test]
-fn two_languages_have_names_that_tell_them_apart() {
+fn gates_of_two_languages_have_distinct_names() {
     let files = [("Cargo.toml", ""), ("go.mod", "")];
     let names: Vec<String> = gates(&files, &[]).into_iter().map(|(name, _)| name).collect();
     assert_eq!(names, ["tests-cargo", "tests-go", "format", "lint", "lint-go"]);
@@ -79,7 +79,7 @@ const UNITTEST: &str =
 const FUNCTION: &str = "def test_a():\n    assert True\n";
 
 #[test]
-fn a_program_that_is_missing_is_named_and_one_that_does_the_same_is_taken() {
+fn a_missing_program_is_replaced_by_an_equivalent_or_reported() {
     let tests = [("tests/test_a.py", UNITTEST)];
     let missing = |programs: &[&str]| {
         let (_home, found) = look(&tests, programs, &[]);
@@ -136,13 +136,13 @@ fn unittest_replaces_pytest_only_where_it_finds_all_tests() {
 }
 
 #[test]
-fn variables_that_the_user_has_are_let_through_and_no_others() {
+fn gates_receive_only_known_variables_that_the_user_has_set() {
     let (_home, found) = look(&[("Cargo.toml", "")], &["cargo"], &["CARGO_HOME", "API_TOKEN"]);
     assert!(found.gates.iter().all(|gate| gate.env == ["CARGO_HOME"]), "{found:?}");
 }
 
 #[test]
-fn what_other_tools_keep_is_found() {
+fn settings_of_other_tools_and_ci_commands_are_found() {
     let files = [
         (".claude/settings.json", r#"{"hooks": {}}"#),
         (".beads/issues.jsonl", ""),
@@ -159,7 +159,7 @@ fn what_other_tools_keep_is_found() {
 }
 
 #[test]
-fn what_cannot_be_read_is_told_and_the_rest_is_found() {
+fn an_unreadable_project_file_is_reported_and_other_gates_are_found() {
     let (_home, found) = look(&[("package.json", "{"), ("go.mod", "")], &["go"], &[]);
     assert_eq!(found.troubles.len(), 1, "{found:?}");
     assert!(found.troubles[0].contains("package.json"), "{found:?}");

@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_sent_unless_somebody_says_where() {
+    fn no_telemetry_is_sent_without_an_endpoint_or_when_disabled() {
         assert_eq!(url(TelemetryWish::default(), &[]), None);
         assert_eq!(url(TelemetryWish { is_off: true, ..to("http://a") }, &[]), None);
         let a = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://a:4318/");
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn the_environment_is_before_the_file() {
+    fn the_environment_takes_precedence_over_the_file() {
         let a = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://a:4318/");
         let exact = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "https://t/here");
         assert_eq!(url(to("http://b/x"), &[]).unwrap(), "http://b/x/v1/traces");
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_not_be_read_is_said_without_what_is_secret() {
+    fn invalid_telemetry_settings_are_reported_without_secrets() {
         let a = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://a:4318/");
         for (bad, word) in [
             (("OTEL_EXPORTER_OTLP_ENDPOINT", "localhost:4318"), "not a URL"),
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_and_resources_are_put_together() {
+    fn headers_and_resources_of_file_and_environment_are_merged() {
         let wish = TelemetryWish {
             headers: vec![
                 ("X-Tenant".to_owned(), SecretSource::Text("blue-team".to_owned().into())),

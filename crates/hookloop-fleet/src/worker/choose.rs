@@ -17,7 +17,7 @@ use hookloop_engine::error::EngineError;
 use hookloop_engine::project::Project;
 
 use super::task_run::seat;
-use super::{AFTER_ERROR, DecisionQueue, ServedPost, WorkerLoop, WorkerUpdate};
+use super::{AFTER_ERROR, DecisionQueue, WorkerLoop, WorkerProject, WorkerUpdate};
 
 /// Time for which a project without a claimable task is skipped.
 const DRY: Duration = Duration::from_secs(1);
@@ -56,19 +56,19 @@ impl<'w> WorkerLoop<'w> {
     pub(super) fn fill<'s, 'e>(
         &'e self,
         scope: &'s Scope<'s, 'e>,
-        desk: &mut DecisionQueue,
+        queue: &mut DecisionQueue,
     ) -> bool {
         let slots = self.worker.plan.slots as usize;
-        while desk.hands.len() < slots {
+        while queue.task_runs.len() < slots {
             let slowed = match self.may_begin() {
                 Ok(StartPermission::Begin(slowed)) => {
-                    desk.is_broke = false;
+                    queue.is_broke = false;
                     slowed
                 }
                 // Work may be left when the rate limit ends.
                 Ok(StartPermission::Wait) => return false,
                 Ok(StartPermission::Spend(shortage)) => {
-                    if !std::mem::replace(&mut desk.is_broke, true) {
+                    if !std::mem::replace(&mut queue.is_broke, true) {
                         let why = format!("the fleet's budget: {shortage}");
                         self.tell(&WorkerUpdate::Error { project: None, why });
                     }
@@ -79,16 +79,17 @@ impl<'w> WorkerLoop<'w> {
                     return false;
                 }
             };
-            if !self.take_one(scope, desk, &slowed) {
+            if !self.take_one(scope, queue, &slowed) {
                 // A project that is skipped for a moment may have a ready task. Pending reactions
                 // may add one.
-                let has_pending = |post: &ServedPost| post.project().has_pending().unwrap_or(true);
-                return desk.rests.iter().all(Option::is_none)
+                let has_pending =
+                    |place: &WorkerProject| place.project().has_pending().unwrap_or(true);
+                return queue.rests.iter().all(Option::is_none)
                     && !self
                         .worker
-                        .posts
+                        .served_projects
                         .iter()
-                        .any(|post| post.is_refreshing() || has_pending(post));
+                        .any(|place| place.is_refreshing() || has_pending(place));
             }
         }
         false
@@ -112,12 +113,12 @@ impl<'w> WorkerLoop<'w> {
     fn take_one<'s, 'e>(
         &'e self,
         scope: &'s Scope<'s, 'e>,
-        desk: &mut DecisionQueue,
+        queue: &mut DecisionQueue,
         slowed: &[RateLimitReported],
     ) -> bool {
-        for post in self.in_order(desk, slowed) {
-            let served = &self.worker.posts[post];
-            let Some(project) = self.look(post) else { continue };
+        for place in self.in_order(queue, slowed) {
+            let served = &self.worker.served_projects[place];
+            let Some(project) = self.look(place) else { continue };
             let Some(seat) = seat(&project) else { continue };
             if !served.enter() {
                 continue;
@@ -125,19 +126,19 @@ impl<'w> WorkerLoop<'w> {
             let session = SessionId::generate(fresh_id());
             match self.claim(&project, &session) {
                 Ok(Some(claimed)) => {
-                    desk.count += 1;
-                    desk.served[post] = desk.count;
-                    self.begin(scope, desk, (post, project, seat), claimed, session);
+                    queue.count += 1;
+                    queue.served[place] = queue.count;
+                    self.begin(scope, queue, (place, project, seat), claimed, session);
                     return true;
                 }
                 Ok(None) => {
                     served.exit();
-                    desk.dry[post] = Some(Instant::now());
+                    queue.dry[place] = Some(Instant::now());
                 }
                 Err(error) => {
                     served.exit();
-                    desk.rests[post] = Some(Instant::now() + AFTER_ERROR);
-                    self.trouble(post, &error);
+                    queue.rests[place] = Some(Instant::now() + AFTER_ERROR);
+                    self.trouble(place, &error);
                 }
             }
         }
@@ -164,32 +165,36 @@ impl<'w> WorkerLoop<'w> {
     }
 
     /// Returns the projects with ready tasks, in the order in which the worker tries them.
-    fn in_order(&self, desk: &DecisionQueue, slowed: &[RateLimitReported]) -> Vec<usize> {
+    fn in_order(&self, queue: &DecisionQueue, slowed: &[RateLimitReported]) -> Vec<usize> {
         let plan = &self.worker.plan;
         let mut ranked: Vec<(usize, ProjectRank)> = Vec::new();
-        for (post, served) in self.worker.posts.iter().enumerate() {
+        for (place, served) in self.worker.served_projects.iter().enumerate() {
             let forge = format!("forge:{}", served.name());
-            let is_dry = desk.dry[post].is_some_and(|since| since.elapsed() < DRY);
-            let is_left_alone = desk.rests[post].is_some()
+            let is_dry = queue.dry[place].is_some_and(|since| since.elapsed() < DRY);
+            let is_left_alone = queue.rests[place].is_some()
                 || is_dry
-                || desk.orders.of(plan.name.as_str(), served.name()).is_some()
+                || queue.orders.of(plan.name.as_str(), served.name()).is_some()
                 || slowed.iter().any(|slowed| slowed.source == forge);
             if is_left_alone {
                 continue;
             }
-            match self.rank(desk, post) {
-                Ok(Some(rank)) => ranked.push((post, rank)),
+            match self.rank(queue, place) {
+                Ok(Some(rank)) => ranked.push((place, rank)),
                 Ok(None) => {}
-                Err(error) => self.trouble(post, &error),
+                Err(error) => self.trouble(place, &error),
             }
         }
         ranked.sort_by(|(_, a), (_, b)| a.order(b));
-        ranked.into_iter().map(|(post, _)| post).collect()
+        ranked.into_iter().map(|(place, _)| place).collect()
     }
 
     /// Returns the rank of a project, or `None` if no task of it can begin.
-    fn rank(&self, desk: &DecisionQueue, post: usize) -> Result<Option<ProjectRank>, EngineError> {
-        let served = &self.worker.posts[post];
+    fn rank(
+        &self,
+        queue: &DecisionQueue,
+        place: usize,
+    ) -> Result<Option<ProjectRank>, EngineError> {
+        let served = &self.worker.served_projects[place];
         let project = served.project();
         let (ready, held) = project.read(|view| {
             let ready = view.totals()?.count(TaskState::Ready);
@@ -198,7 +203,7 @@ impl<'w> WorkerLoop<'w> {
         if ready == 0 || matches!(project.may_begin()?, ReservationAnswer::Exhausted(_)) {
             return Ok(None);
         }
-        Ok(Some(ProjectRank { held, weight: served.weight(), served: desk.served[post] }))
+        Ok(Some(ProjectRank { held, weight: served.weight(), served: queue.served[place] }))
     }
 }
 
@@ -207,7 +212,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_one_with_the_fewest_in_hands_for_its_weight_is_next() {
+    fn the_project_with_the_fewest_claimed_tasks_for_its_weight_is_next() {
         let rank = |held, weight, served| ProjectRank { held, weight, served };
         let check = |a: ProjectRank, b: ProjectRank, is_first: bool| {
             let is_before = |a: &ProjectRank, b: &ProjectRank| a.order(b).is_lt();

@@ -79,22 +79,22 @@ impl Housekeeping {
 
 impl<'w> WorkerLoop<'w> {
     pub(super) fn begin_tending<'s, 'e>(&'e self, scope: &'s Scope<'s, 'e>) {
-        for post in 0..self.worker.posts.len() {
-            scope.spawn(move || self.watch(scope, post));
-            scope.spawn(move || self.tidy(scope, post));
-            scope.spawn(move || self.react(post));
-            if self.worker.posts[post].is_copy() {
-                scope.spawn(move || self.keep_fresh(post));
+        for place in 0..self.worker.served_projects.len() {
+            scope.spawn(move || self.watch(scope, place));
+            scope.spawn(move || self.tidy(scope, place));
+            scope.spawn(move || self.react(place));
+            if self.worker.served_projects[place].is_copy() {
+                scope.spawn(move || self.keep_fresh(place));
             }
             if self.worker.plan.merges {
-                scope.spawn(move || self.merge(post));
+                scope.spawn(move || self.merge(place));
             }
         }
     }
 
     /// Renews the leases of this project, and ends the claims of lost workers.
-    fn watch<'s, 'e>(&'e self, scope: &'s Scope<'s, 'e>, post: usize) {
-        let served = &self.worker.posts[post];
+    fn watch<'s, 'e>(&'e self, scope: &'s Scope<'s, 'e>, place: usize) {
+        let served = &self.worker.served_projects[place];
         let (mut project, mut generation) = (served.project(), served.generation());
         let name = format!("{} {}", self.worker.plan.name, fresh_id());
         // Each worker runs a notifier. The log ensures that each problem is sent once for each
@@ -102,13 +102,13 @@ impl<'w> WorkerLoop<'w> {
         let notifier = match Notifier::start(&project, served.channels()) {
             Ok(notifier) => notifier,
             Err(error) => {
-                self.trouble(post, &error);
+                self.trouble(place, &error);
                 None
             }
         };
         let mut dispatcher = match Dispatcher::new(&project, &name) {
             Ok(dispatcher) => dispatcher,
-            Err(error) => return self.trouble(post, &error),
+            Err(error) => return self.trouble(place, &error),
         };
         let mut train = LeaderLease::new(HeldResource::Train, name);
         while !self.over.wait(BEAT) {
@@ -118,19 +118,19 @@ impl<'w> WorkerLoop<'w> {
                     Ok(report) => {
                         for failure in &report.failed {
                             let why = format!("{}: {}", failure.channel, failure.reason);
-                            self.trouble(post, &why);
+                            self.trouble(place, &why);
                         }
                     }
-                    Err(error) => self.trouble(post, &error),
+                    Err(error) => self.trouble(place, &error),
                 }
             }
             if served.generation() != generation {
                 (project, generation) = (served.project(), served.generation());
                 dispatcher.renew((*project).clone());
             }
-            let looked = self.keep_places(post, &project, &mut dispatcher, &mut train);
+            let looked = self.keep_places(place, &project, &mut dispatcher, &mut train);
             if let Err(error) = looked {
-                self.trouble(post, &error);
+                self.trouble(place, &error);
                 self.over.wait(AFTER_ERROR);
                 continue;
             }
@@ -138,12 +138,12 @@ impl<'w> WorkerLoop<'w> {
                 let name = served.name();
                 self.tell(&WorkerUpdate::Expired { project: name, task: &id, agent: &claim.agent });
                 if let Some(session) = SessionId::of_actor(&claim.agent) {
-                    self.bury_aside(scope, post, session);
+                    self.bury_aside(scope, place, session);
                 }
             }
             if began.elapsed() >= SEAT_LEASE {
                 let seconds = began.elapsed().as_secs();
-                self.trouble(post, &format!("a look at all claims took {seconds} s"));
+                self.trouble(place, &format!("a look at all claims took {seconds} s"));
             }
         }
         // The next one need not wait until it is silent. If this can't be said, it does.
@@ -156,28 +156,28 @@ impl<'w> WorkerLoop<'w> {
     /// Reloads the project's files and ends abandoned sessions, at intervals.
     ///
     /// Both can take long. `watch` must not wait for them, so they run on a thread of their own.
-    fn tidy<'s, 'e>(&'e self, scope: &'s Scope<'s, 'e>, post: usize) {
+    fn tidy<'s, 'e>(&'e self, scope: &'s Scope<'s, 'e>, place: usize) {
         let mut seen = HashMap::new();
         while !self.over.wait(SWEEP) {
             // Merge trains and reactions use the current configuration, too.
-            self.look(post);
-            let project = self.worker.posts[post].project();
-            if self.duties[post].leads.load(Ordering::SeqCst)
-                && let Err(error) = self.sweep(scope, post, &project, &mut seen)
+            self.look(place);
+            let project = self.worker.served_projects[place].project();
+            if self.duties[place].leads.load(Ordering::SeqCst)
+                && let Err(error) = self.sweep(scope, place, &project, &mut seen)
             {
-                self.trouble(post, &error);
+                self.trouble(place, &error);
             }
         }
     }
 
     fn keep_places(
         &self,
-        post: usize,
+        place: usize,
         project: &Project,
         dispatcher: &mut Dispatcher,
         train: &mut LeaderLease,
     ) -> Result<(), EngineError> {
-        let duty = &self.duties[post];
+        let duty = &self.duties[place];
         let submitted = project.read(|view| Ok(view.totals()?.count(TaskState::Submitted)))?;
         if !duty.is_held() {
             project.fire_schedules(now())?;
@@ -199,21 +199,21 @@ impl<'w> WorkerLoop<'w> {
     }
 
     /// Updates the worker's clone of a repository at intervals.
-    fn keep_fresh(&self, post: usize) {
+    fn keep_fresh(&self, place: usize) {
         while !self.over.wait(BEAT) {
-            if let Err(error) = self.worker.posts[post].refresh(&self.over) {
+            if let Err(error) = self.worker.served_projects[place].refresh(&self.over) {
                 // Sessions continue with the present clone.
-                self.trouble(post, &error);
+                self.trouble(place, &error);
             }
         }
     }
 
     /// Runs reactions and workflows while this worker is the leader.
-    fn react(&self, post: usize) {
-        let duty = &self.duties[post];
+    fn react(&self, place: usize) {
+        let duty = &self.duties[place];
         let mut known = 0;
         while !self.over.is_triggered() {
-            let project = self.worker.posts[post].project();
+            let project = self.worker.served_projects[place].project();
             let done = match duty.leads.load(Ordering::SeqCst) && !duty.is_held() {
                 true => project.lead_reactions(),
                 false => Ok(()),
@@ -224,7 +224,7 @@ impl<'w> WorkerLoop<'w> {
                 // No new events. `wait_for_news` has already waited, so this loop need not.
                 Ok(_) => {}
                 Err(error) => {
-                    self.trouble(post, &error);
+                    self.trouble(place, &error);
                     self.over.wait(AFTER_ERROR);
                 }
             }
@@ -232,22 +232,22 @@ impl<'w> WorkerLoop<'w> {
     }
 
     /// Runs merge trains for submitted tasks.
-    fn merge(&self, post: usize) {
-        let duty = &self.duties[post];
+    fn merge(&self, place: usize) {
+        let duty = &self.duties[place];
         let (mut pause, mut until) = (WAIT, Instant::now());
         let mut known = 0;
         while !self.over.wait(BEAT / 4) {
-            let project = self.worker.posts[post].project();
+            let project = self.worker.served_projects[place].project();
             let waiting = project.read(|view| view.totals());
             let waiting = waiting.map(|totals| (totals.count(TaskState::Submitted), totals.head));
             let Ok((waiting, head)) = waiting else { continue };
             let is_due =
                 duty.drives.load(Ordering::SeqCst) && (Instant::now() >= until || head > known);
-            let is_fit = self.worker.posts[post].is_fit();
+            let is_fit = self.worker.served_projects[place].is_fit();
             if waiting == 0 || !is_due || !is_fit || duty.is_held() {
                 continue;
             }
-            let rode = self.ride(post, &project);
+            let rode = self.ride(place, &project);
             // Events that the train wrote must not start the next one.
             known = project.read(|view| view.totals()).map_or(head, |totals| totals.head);
             duty.rode.store(known, Ordering::SeqCst);
@@ -255,7 +255,7 @@ impl<'w> WorkerLoop<'w> {
                 Ok(true) => WAIT,
                 Ok(false) => (pause * 2).min(WAIT_MAX),
                 Err(error) => {
-                    self.trouble(post, &error);
+                    self.trouble(place, &error);
                     (pause * 2).min(WAIT_MAX)
                 }
             };
@@ -264,11 +264,11 @@ impl<'w> WorkerLoop<'w> {
     }
 
     /// Whether submitted tasks wait for a merge train that this worker would run.
-    pub(super) fn is_merging(&self, post: usize) -> bool {
-        let project = self.worker.posts[post].project();
+    pub(super) fn is_merging(&self, place: usize) -> bool {
+        let project = self.worker.served_projects[place].project();
         let delivers = self.worker.plan.merges && project.rules().delivery.is_some();
         let totals = project.read(|view| view.totals());
-        let duty = &self.duties[post];
+        let duty = &self.duties[place];
         let rode = duty.rode.load(Ordering::SeqCst);
         delivers
             && !duty.is_others.load(Ordering::SeqCst)
@@ -277,16 +277,16 @@ impl<'w> WorkerLoop<'w> {
     }
 
     /// Runs one merge train. Returns whether any entry got a final result.
-    fn ride(&self, post: usize, project: &Project) -> Result<bool, TrainError> {
+    fn ride(&self, place: usize, project: &Project) -> Result<bool, TrainError> {
         let Some(runner) = project.runner() else { return Ok(false) };
-        let name = self.worker.posts[post].name();
+        let name = self.worker.served_projects[place].name();
         let mut told = |arrival: &TrainReport| {
             self.tell(&WorkerUpdate::MergeResult { project: name, arrival })
         };
         let Ok(cancel) = Cancel::new() else { return Ok(false) };
-        self.duties[post].set_train(Some(cancel.clone()));
+        self.duties[place].set_train(Some(cancel.clone()));
         let arrivals = train::merge(project, runner, &cancel, &mut told);
-        self.duties[post].set_train(None);
+        self.duties[place].set_train(None);
         let arrivals = arrivals?;
         Ok(arrivals.iter().any(|arrival| !arrival.fate.is_pending()))
     }
@@ -298,7 +298,7 @@ impl<'w> WorkerLoop<'w> {
     fn sweep<'s, 'e>(
         &'e self,
         scope: &'s Scope<'s, 'e>,
-        post: usize,
+        place: usize,
         project: &Project,
         seen: &mut HashMap<String, u64>,
     ) -> Result<(), EngineError> {
@@ -312,7 +312,7 @@ impl<'w> WorkerLoop<'w> {
             None => !before.contains_key(&row.machine),
         };
         for row in open.iter().filter(is_left) {
-            self.bury_aside(scope, post, row.id.clone());
+            self.bury_aside(scope, place, row.id.clone());
         }
         // Releases reservations of sessions that another process has ended.
         match project.fleet_budget() {
@@ -327,19 +327,19 @@ impl<'w> WorkerLoop<'w> {
     pub(super) fn bury_aside<'s, 'e>(
         &'e self,
         scope: &'s Scope<'s, 'e>,
-        post: usize,
+        place: usize,
         session: SessionId,
     ) {
         scope.spawn(move || {
-            let burying = self.duties[post].burying.lock();
+            let burying = self.duties[place].burying.lock();
             let _one_at_a_time = burying.unwrap_or_else(PoisonError::into_inner);
-            self.bury(post, &session);
+            self.bury(place, &session);
         });
     }
 
     /// Ends a session whose worker missed its heartbeats for the lease of the task.
-    fn bury(&self, post: usize, session: &SessionId) {
-        let served = &self.worker.posts[post];
+    fn bury(&self, place: usize, session: &SessionId) {
+        let served = &self.worker.served_projects[place];
         let project = served.project();
         let Some(runner) = project.runner() else { return };
         let name = self.worker.plan.name.as_str();
@@ -353,11 +353,11 @@ impl<'w> WorkerLoop<'w> {
             }
         };
         if let Err(error) = self.follow(&project, session) {
-            return self.trouble(post, &error);
+            return self.trouble(place, &error);
         }
         let stop = match StopSwitch::new() {
             Ok(stop) => stop,
-            Err(error) => return self.trouble(post, &error),
+            Err(error) => return self.trouble(place, &error),
         };
         // The processes of this session must end with the worker.
         let following = stop.follows_to_the_end(&self.over);
@@ -369,7 +369,7 @@ impl<'w> WorkerLoop<'w> {
             config: &config,
         };
         if let Err(error) = launch::perform(&project, &opened, around) {
-            self.trouble(post, &error);
+            self.trouble(place, &error);
         }
         drop(following);
     }

@@ -19,10 +19,10 @@ use hookloop_config::paths::ProjectPaths;
 use hookloop_config::policy::PolicyFile;
 use hookloop_config::repository::RepositorySource;
 use hookloop_engine::error::EngineError;
-use hookloop_engine::launch::{PerformError, template};
 use hookloop_engine::log_location::{LaunchContext, LogLocation};
 use hookloop_engine::project::Project;
 use hookloop_engine::session::StartError;
+use hookloop_engine::session::prompt_template::{PromptTemplateError, read_template};
 use hookloop_engine::session::start_checks::check_gates;
 use hookloop_git::repo::{RepoDirectories, RepoError, mirror};
 use hookloop_process::{Cancel, KeeperPool};
@@ -50,7 +50,7 @@ pub(super) enum ProjectRefusal {
     #[error(transparent)]
     BadAgent(#[from] BadAgent),
     #[error(transparent)]
-    Perform(#[from] PerformError),
+    Template(#[from] PromptTemplateError),
     #[error("there is no directory to work in")]
     Nowhere,
     #[error(
@@ -60,7 +60,7 @@ pub(super) enum ProjectRefusal {
 }
 
 #[derive(Debug)]
-pub struct ServedPost {
+pub struct WorkerProject {
     name: String,
     place: ProjectPaths,
     weight: u32,
@@ -75,7 +75,7 @@ pub struct ServedPost {
 
 /// The parts from which a [`Post`] is opened.
 #[derive(Debug)]
-pub struct PostParts {
+pub struct WorkerProjectParts {
     pub project: Project,
     pub place: ProjectPaths,
     pub weight: u32,
@@ -98,17 +98,17 @@ struct PostState {
 /// Inode, size and modification time of a file, which change when the file does.
 type ConfigStamp = (u64, u64, i64, i64);
 
-impl ServedPost {
+impl WorkerProject {
     /// Opens a project whose sessions are recorded in the fleet ledger.
-    pub fn open(site: PostParts, fleet: &Fleet) -> ServedPost {
-        let PostParts { project, place, weight, source, surroundings } = site;
+    pub fn open(site: WorkerProjectParts, fleet: &Fleet) -> WorkerProject {
+        let WorkerProjectParts { project, place, weight, source, surroundings } = site;
         let name = name_of(&project, &place);
         let stamp = stamps(&place, &surroundings);
         let project =
             Arc::new(project.with_books(Arc::new(FleetLedger::new(fleet.clone(), &name))));
         let (unfit, looked, is_ready, generation) = (None, Instant::now(), false, 0);
         let now = PostState { project, stamp, unfit, looked, is_ready, generation };
-        ServedPost {
+        WorkerProject {
             name,
             place,
             weight: weight.max(1),
@@ -268,7 +268,7 @@ pub(super) fn check(
 ) -> Result<(), ProjectRefusal> {
     let runner = project.runner().ok_or(ProjectRefusal::Nowhere)?;
     check_gates(project, runner, &project.hooks()?)?;
-    template(project, runner)?;
+    read_template(project, runner)?;
     let wanted = AgentChoices { model: plan.model.clone(), permissions: plan.permissions.clone() };
     let fallback = project.rules().session.fallback.iter();
     let fallback = fallback.flat_map(|fallback| fallback.agents.clone()).collect();

@@ -34,7 +34,7 @@ use hookloop_engine::session::{SessionUpdate, StartError, abandoned};
 use hookloop_hooks::exec_context::LockError;
 use tracing::warn;
 
-use super::{AFTER_ERROR, DecisionQueue, END_GRACE, ServedPost, WorkerLoop, WorkerUpdate};
+use super::{AFTER_ERROR, DecisionQueue, END_GRACE, WorkerLoop, WorkerProject, WorkerUpdate};
 use crate::fleet::Fleet;
 
 /// Time without requests to a provider that returned a rate limit without an end.
@@ -55,7 +55,7 @@ const AFTER_SHORTAGE: Duration = Duration::from_secs(30);
 /// A running session.
 #[derive(Debug)]
 pub(super) struct TaskRun {
-    pub(super) post: usize,
+    pub(super) place: usize,
     pub(super) task: TaskId,
     pub(super) session: SessionId,
     pub(super) since: Timestamp,
@@ -91,8 +91,8 @@ pub(super) fn seat(project: &Project) -> Option<WorkPlace> {
 
 impl TaskRun {
     /// Whether another session has claimed the task because this one was declared lost.
-    pub(super) fn is_lost(&self, post: &ServedPost) -> bool {
-        let row = post.project().read(|view| view.task(&self.task));
+    pub(super) fn is_lost(&self, place: &WorkerProject) -> bool {
+        let row = place.project().read(|view| view.task(&self.task));
         // The epoch of its claim refuses a holder that has lost the task, whether this look succeeds or not.
         let row =
             row.inspect_err(|error| warn!(task = %self.task, %error, "a claim can't be read"));
@@ -168,7 +168,7 @@ impl<'w> WorkerLoop<'w> {
     pub(super) fn begin<'s, 'e>(
         &'e self,
         scope: &'s Scope<'s, 'e>,
-        desk: &mut DecisionQueue,
+        queue: &mut DecisionQueue,
         of: (usize, Arc<Project>, WorkPlace),
         claimed: ClaimedTask,
         session: SessionId,
@@ -176,7 +176,7 @@ impl<'w> WorkerLoop<'w> {
         let (task, beats) = (claimed.task.id.clone(), beats(&of.1, &claimed.task));
         self.hand_out(
             scope,
-            desk,
+            queue,
             of,
             (task, session, beats),
             TaskRunStart::Claimed { epoch: claimed.epoch },
@@ -184,8 +184,8 @@ impl<'w> WorkerLoop<'w> {
     }
 
     /// Resumes the sessions that this worker ran when its process died. Ends the others.
-    pub(super) fn pick_up<'s, 'e>(&'e self, scope: &'s Scope<'s, 'e>, desk: &mut DecisionQueue) {
-        for (post, served) in self.worker.posts.iter().enumerate() {
+    pub(super) fn pick_up<'s, 'e>(&'e self, scope: &'s Scope<'s, 'e>, queue: &mut DecisionQueue) {
+        for (place, served) in self.worker.served_projects.iter().enumerate() {
             let project = served.project();
             let found = match project.runner() {
                 Some(runner) => abandoned::resumable(&project, runner),
@@ -194,7 +194,7 @@ impl<'w> WorkerLoop<'w> {
             let found = match found {
                 Ok(found) => found,
                 Err(error) => {
-                    self.trouble(post, &error);
+                    self.trouble(place, &error);
                     continue;
                 }
             };
@@ -202,7 +202,7 @@ impl<'w> WorkerLoop<'w> {
             let open = project.read(|view| view.open_sessions(OPEN_MAX)).unwrap_or_default();
             for row in open.iter().filter(|row| row.machine == self.worker.plan.name.as_str()) {
                 if !found.contains(&row.id) {
-                    self.bury_aside(scope, post, row.id.clone());
+                    self.bury_aside(scope, place, row.id.clone());
                 }
             }
             for session in found {
@@ -214,11 +214,11 @@ impl<'w> WorkerLoop<'w> {
                 if !served.enter() {
                     continue;
                 }
-                let of = (post, Arc::clone(&project), seat);
+                let of = (place, Arc::clone(&project), seat);
                 let beats = beats(&project, &row.task);
                 self.hand_out(
                     scope,
-                    desk,
+                    queue,
                     of,
                     (row.task.id, session, beats),
                     TaskRunStart::Resumed,
@@ -230,24 +230,24 @@ impl<'w> WorkerLoop<'w> {
     fn hand_out<'s, 'e>(
         &'e self,
         scope: &'s Scope<'s, 'e>,
-        desk: &mut DecisionQueue,
-        (post, project, seat): (usize, Arc<Project>, WorkPlace),
+        queue: &mut DecisionQueue,
+        (place, project, seat): (usize, Arc<Project>, WorkPlace),
         (task, session, beats): (TaskId, SessionId, Option<Heartbeater>),
         beginning: TaskRunStart,
     ) {
         let is_resumed = matches!(beginning, TaskRunStart::Resumed);
-        let name = self.worker.posts[post].name();
+        let name = self.worker.served_projects[place].name();
         let stop = match StopSwitch::new() {
             Ok(stop) => stop,
             Err(error) => {
-                self.trouble(post, &error);
-                self.worker.posts[post].exit();
+                self.trouble(place, &error);
+                self.worker.served_projects[place].exit();
                 return give_back(&project, &task, beginning);
             }
         };
         let rest = RestSwitch::default();
-        let hand = TaskRun {
-            post,
+        let run = TaskRun {
+            place,
             task: task.clone(),
             session: session.clone(),
             since: now(),
@@ -267,30 +267,30 @@ impl<'w> WorkerLoop<'w> {
         let started = thread.spawn_scoped(scope, move || {
             let (task, session) = of_thread;
             let worked = catch_unwind(AssertUnwindSafe(|| {
-                self.perform(post, &project, (&task, &session), beginning, (stop, rest))
+                self.perform(place, &project, (&task, &session), beginning, (stop, rest))
             }));
             drop(beats);
             let end = worked.unwrap_or_else(|_| TaskRunEnd::Error("it panicked".to_owned()));
-            self.worker.posts[post].exit();
+            self.worker.served_projects[place].exit();
             // The last step of the thread. Without a receiver the worker has ended.
-            let _ = done.send((session, task, post, end));
+            let _ = done.send((session, task, place, end));
         });
         match started {
             Ok(_) => {
-                desk.shown = None;
-                desk.hands.push(hand);
+                queue.shown = None;
+                queue.task_runs.push(run);
             }
             Err(error) => {
                 // The claim ends when its lease expires.
-                self.worker.posts[post].exit();
-                self.trouble(post, &error);
+                self.worker.served_projects[place].exit();
+                self.trouble(place, &error);
             }
         }
     }
 
     fn perform(
         &self,
-        post: usize,
+        place: usize,
         project: &Project,
         (task, session): (&TaskId, &SessionId),
         beginning: TaskRunStart,
@@ -307,7 +307,7 @@ impl<'w> WorkerLoop<'w> {
                 return TaskRunEnd::Error(error.to_string());
             }
         };
-        let served = &self.worker.posts[post];
+        let served = &self.worker.served_projects[place];
         let onlooker = RateLimitObserver {
             fleet: &self.worker.fleet,
             project: served.name(),

@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_branch_is_open_and_has_no_request() {
+    fn a_branch_is_an_open_request_without_number_and_url() {
         let wish = RequestWish {
             branch: "b".into(),
             base: "main".into(),

@@ -260,13 +260,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_fit() {
+    fn long_texts_are_clipped_with_an_ellipsis() {
         assert_eq!(clipped_chars("äöü", 3), "äöü");
         assert_eq!(clipped_chars("äöüß", 3), "äö…");
     }
 
     #[test]
-    fn only_repositories_have_routes() {
+    fn invalid_owner_and_repository_names_are_refused() {
         let settings = |owner: &str, repo: &str| GitHubSettings {
             api: ApiAddress::default(),
             owner: owner.into(),

@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_of_repositories() {
+    fn repository_urls_are_parsed() {
         for (url, host, owner, name) in [
             ("https://github.com/o/r", "github.com", "o", "r"),
             ("https://github.com/o/r.git", "github.com", "o", "r"),
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_address_of_a_repository() {
+    fn invalid_repository_urls_are_rejected() {
         let long = format!("https://github.com/{}/r", "o".repeat(OWNER_MAX + 1));
         for url in [
             "",

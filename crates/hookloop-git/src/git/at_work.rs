@@ -139,14 +139,14 @@ mod tests {
     }
 
     #[test]
-    fn git_is_known_by_its_name_or_by_the_name_of_a_script() {
+    fn git_processes_are_recognized_by_program_or_script_name() {
         assert!(is_git(&words("/usr/lib/git-core/git-remote-https origin")));
         assert!(is_git(&words("/bin/sh /tmp/bin/git fetch")));
         assert!(!is_git(&words("vim notes.txt")));
     }
 
     #[test]
-    fn git_works_in_its_working_directory() {
+    fn a_running_git_is_found_by_its_working_directory() {
         let directory = tempfile::tempdir().unwrap();
         let place = directory.path().canonicalize().unwrap();
         assert!(!is_git_at_work(&[&place], GitLocks::All));

@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn repositories_further_down_are_left_out() {
+    fn nested_repositories_are_excluded() {
         assert_eq!(without_repositories(b"a\0sub/\0b/c\0"), b"a\0b/c\0");
         assert_eq!(without_repositories(b""), b"");
     }

@@ -47,7 +47,7 @@ impl Repo<'_> {
         // The worktree was clean when the move began. Later changes are stored first.
         let tree = self.tree_of_files(w, &from)?;
         let snapshot =
-            self.commit_tree(tree, vec![from.clone()], "hookloop: before a move went on")?;
+            self.commit_tree(tree, vec![from.clone()], "hookloop: before a move continued")?;
         self.asker.keep(&slot.task, &snapshot)?;
         let index = slot.index();
         let args = ["read-tree", "--reset", "-u", to.as_str()];

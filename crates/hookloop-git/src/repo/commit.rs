@@ -162,7 +162,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_commit_is_written_as_it_was_read_but_for_its_signature() {
+    fn a_commit_is_rewritten_unchanged_except_for_its_signature() {
         let (tree, parent) = ("a".repeat(40), "b".repeat(40));
         let head = format!(
             "tree {tree}\nparent {parent}\nauthor A <a> 1 +0100\ncommitter B <b> 2 -0300\n"
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_ends_where_it_should() {
+    fn commit_identities_are_sanitized_and_have_defaults() {
         let check = |name, email, line: &str| {
             assert_eq!(CommitIdentity::new(name, email).at(b"1 +0000"), line.as_bytes());
         };
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_commit_is_named_in_full() {
+    fn only_full_commit_ids_are_parsed() {
         for bad in ["", "HEAD", "-x", &"a".repeat(39), &"A".repeat(40), &"g".repeat(40)] {
             assert!(bad.parse::<CommitId>().is_err(), "{bad}");
         }

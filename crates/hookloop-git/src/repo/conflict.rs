@@ -285,7 +285,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn markers_are_those_that_neither_side_had() {
+    fn only_markers_that_neither_side_had_are_conflict_markers() {
         let check = |now: &str, ours: &str, theirs: &str, expected: bool| {
             let sides = [ours.as_bytes().to_vec(), theirs.as_bytes().to_vec()];
             assert_eq!(has_markers(now.as_bytes(), &sides), expected, "{now}");

@@ -195,7 +195,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_have_both_sides_and_what_is_around() {
+    fn conflict_excerpts_have_both_sides_and_context_lines() {
         let merged = "1\n2\n3\n4\n<<<<<<< a\nA\n=======\nB\n>>>>>>> b\n5\n6\n7\n8\n";
         let expected = "@@ line 2\n2\n3\n4\n<<<<<<< a\nA\n=======\nB\n>>>>>>> b\n5\n6\n7\n";
         assert_eq!(places(merged.as_bytes()), expected);
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn clashes_are_by_path_with_their_sides() {
+    fn conflicts_are_grouped_by_path_with_their_sides() {
         let said = [
             "100644 a 1\tx",
             "100644 b 2\tx",

@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_uses_an_address_is_no_part_of_it() {
+    fn user_and_password_are_removed_from_urls() {
         for (url, expected) in [
             ("https://x:ghp_secret@github.com/o/r", "https://github.com/o/r"),
             ("https://github.com/o/r@x", "https://github.com/o/r@x"),
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_branches_are_what_git_takes() {
+    fn branch_names_follow_the_rules_of_git() {
         for name in ["main", "hookloop/t1", "a.b", "feature/x-1", "ü", "a@b", "a-"] {
             assert!(is_branch(name), "{name}");
         }
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_is_neither_an_option_nor_a_command() {
+    fn remote_urls_that_are_options_or_commands_are_refused() {
         for url in [
             "https://example.org/a.git",
             "ssh://git@[::1]:22/a",

@@ -288,7 +288,7 @@ fn branch_gone(slot: &WorktreePath, base: Option<&str>) -> RepoError {
     RepoError::NeedsHuman {
         why: format!("branch `{branch}`, which has the work of task `{task}`, is gone"),
         hint: format!(
-            "bring it back with the commit that it had, or begin anew: git branch {branch} {base}"
+            "bring it back with the commit that it had, or start again: git branch {branch} {base}"
         ),
     }
 }

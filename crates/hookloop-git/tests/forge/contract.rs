@@ -129,7 +129,7 @@ fn wrong_queries(directory: &Path, queries: &[String]) -> Vec<Vec<String>> {
 }
 
 #[test]
-fn every_request_is_one_that_github_describes() {
+fn every_request_conforms_to_githubs_api_description() {
     let directory = installed();
     let described = Described::start(&directory);
     ask_for_everything(&described);
@@ -152,7 +152,7 @@ fn every_request_is_one_that_github_describes() {
 }
 
 #[test]
-fn what_github_does_not_describe_is_refused() {
+fn requests_outside_githubs_api_description_are_refused() {
     let directory = installed();
     let described = Described::start(&directory);
     let ask = |method: &str, path: &str, body: Value| {

@@ -23,7 +23,7 @@ fn needs_human<T>(result: &Result<T, ForgeError>) -> bool {
 }
 
 #[test]
-fn an_answer_that_is_lost_opens_no_second_request() {
+fn a_retry_after_a_lost_answer_opens_no_second_pull_request() {
     let ground = Ground::new();
     let wish = ground.wish();
     ground.hub.fail_at(Route::Open, 1, Fault::HangUpAfter);
@@ -38,7 +38,7 @@ fn an_answer_that_is_lost_opens_no_second_request() {
 }
 
 #[test]
-fn wherever_an_answer_is_lost_it_ends_with_one_request_as_wished() {
+fn a_failure_at_any_step_of_opening_leads_to_one_complete_pull_request() {
     // Every request of an opening is lost once, before or after its effect.
     for fault in [Fault::HangUp, Fault::HangUpAfter, Fault::status(500), Fault::status(502)] {
         for route in [Route::Open, Route::AddLabels, Route::Events, Route::AskForReview] {
@@ -58,7 +58,7 @@ fn wherever_an_answer_is_lost_it_ends_with_one_request_as_wished() {
 }
 
 #[test]
-fn an_answer_that_is_lost_merges_once() {
+fn a_retry_after_a_lost_answer_merges_once() {
     let ground = Ground::new();
     ground.forge.open(&ground.wish()).unwrap();
     let how = ground.merge_wish(MergeMethod::Squash);
@@ -71,7 +71,7 @@ fn an_answer_that_is_lost_merges_once() {
 }
 
 #[test]
-fn another_head_is_neither_wished_for_nor_merged() {
+fn updates_and_merges_of_another_head_are_refused_as_stale() {
     let ground = Ground::new();
     let (wish, how) = (ground.wish(), ground.merge_wish(MergeMethod::Squash));
     ground.forge.open(&wish).unwrap();
@@ -87,7 +87,7 @@ fn another_head_is_neither_wished_for_nor_merged() {
 }
 
 #[test]
-fn a_branch_that_is_not_there_yet_is_looked_for_again() {
+fn an_unpushed_branch_or_unknown_commit_is_a_stale_error() {
     let ground = Ground::new();
     let wish = RequestWish { branch: "unpushed".into(), ..ground.wish() };
     assert!(is_stale(&ground.forge.open(&wish)));
@@ -98,7 +98,7 @@ fn a_branch_that_is_not_there_yet_is_looked_for_again() {
 }
 
 #[test]
-fn a_branch_without_commits_of_its_own_is_refused_for_good() {
+fn opening_a_branch_without_own_commits_is_a_permanent_error() {
     let ground = Ground::new();
     ground.bare(&["branch", "-f", BRANCH, "main"]);
     let refused = ground.forge.open(&ground.wish());
@@ -106,7 +106,7 @@ fn a_branch_without_commits_of_its_own_is_refused_for_good() {
 }
 
 #[test]
-fn a_conflict_is_the_authors_and_what_is_not_known_yet_is_looked_at_again() {
+fn a_merge_conflict_is_behind_and_unknown_mergeability_is_stale() {
     let ground = Ground::new();
     ground.forge.open(&ground.wish()).unwrap();
     ground.commit_to_base("a", "another");
@@ -121,7 +121,7 @@ fn a_conflict_is_the_authors_and_what_is_not_known_yet_is_looked_at_again() {
 }
 
 #[test]
-fn rules_drafts_and_closed_requests_are_for_people() {
+fn merges_refused_by_rules_drafts_or_closed_requests_need_a_person() {
     let ground = Ground::new();
     ground.forge.open(&ground.wish()).unwrap();
     let how = ground.merge_wish(MergeMethod::Squash);
@@ -143,7 +143,7 @@ fn rules_drafts_and_closed_requests_are_for_people() {
 }
 
 #[test]
-fn limits_are_waited_for_as_long_as_is_asked() {
+fn rate_limits_are_retried_after_the_requested_delay() {
     let ground = Ground::new();
     let body = json!({ "message": "You have exceeded a secondary rate limit" });
     let headers = vec![("Retry-After".to_owned(), "30".to_owned())];
@@ -160,7 +160,7 @@ fn limits_are_waited_for_as_long_as_is_asked() {
 }
 
 #[test]
-fn a_token_is_in_no_text_also_when_the_server_repeats_it() {
+fn the_token_is_redacted_from_all_errors() {
     let ground = Ground::new();
     let encoded = data_url(TOKEN);
     let headers = vec![("x-echo".to_owned(), TOKEN.to_owned())];
@@ -209,7 +209,7 @@ fn server(answer: String) -> (String, std::thread::JoinHandle<usize>) {
 }
 
 #[test]
-fn a_redirect_takes_the_token_nowhere() {
+fn redirects_are_not_followed_with_the_token() {
     let elsewhere = TcpListener::bind("127.0.0.1:0").unwrap();
     let location = format!("http://{}/repos/octo/demo/pulls/1", elsewhere.local_addr().unwrap());
     for status in [301, 302, 307, 308] {
@@ -226,7 +226,7 @@ fn a_redirect_takes_the_token_nowhere() {
 }
 
 #[test]
-fn what_is_no_answer_is_asked_for_again() {
+fn malformed_answers_and_refused_connections_are_retryable() {
     for (body, length) in [("<html>", 6), ("{}", 2), (r#"{"number": 1"#, 12), ("", 100)] {
         let (url, served) = server(format!(
             "HTTP/1.1 200 OK\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}"

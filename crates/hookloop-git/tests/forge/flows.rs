@@ -8,7 +8,7 @@ use hookloop_testbed::github::{Check, Kind, Route, Says, State};
 use crate::ground::{BRANCH, Ground};
 
 #[test]
-fn a_request_is_opened_as_wished_and_found_again() {
+fn an_opened_pull_request_has_the_requested_fields_and_is_found() {
     let ground = Ground::new();
     assert_eq!(ground.forge.find(BRANCH, "main"), Ok(None));
     let wish = RequestWish { is_draft: true, ..ground.wish() };
@@ -28,7 +28,7 @@ fn a_request_is_opened_as_wished_and_found_again() {
 }
 
 #[test]
-fn an_update_changes_what_differs_and_takes_nothing_away() {
+fn an_update_changes_only_differing_fields_and_removes_nothing() {
     let ground = Ground::new();
     ground.forge.open(&RequestWish { is_draft: true, ..ground.wish() }).unwrap();
     ground.hub.review(1, "ada");
@@ -57,7 +57,7 @@ fn an_update_changes_what_differs_and_takes_nothing_away() {
 }
 
 #[test]
-fn a_base_can_be_changed() {
+fn the_base_of_a_pull_request_can_be_changed() {
     let ground = Ground::new();
     ground.bare(&["branch", "next", "main"]);
     ground.forge.open(&ground.wish()).unwrap();
@@ -69,7 +69,7 @@ fn a_base_can_be_changed() {
 }
 
 #[test]
-fn each_method_merges_with_real_commits() {
+fn each_merge_method_creates_its_commits() {
     for (method, parents, commits) in
         [(MergeMethod::Squash, 1, 2), (MergeMethod::Rebase, 1, 3), (MergeMethod::Merge, 2, 4)]
     {
@@ -97,7 +97,7 @@ fn each_method_merges_with_real_commits() {
 }
 
 #[test]
-fn what_was_pushed_to_the_base_is_merged() {
+fn a_pull_request_is_merged_after_a_push_of_its_head_to_the_base() {
     let ground = Ground::new();
     ground.forge.open(&ground.wish()).unwrap();
     let head = ground.head(BRANCH);
@@ -109,7 +109,7 @@ fn what_was_pushed_to_the_base_is_merged() {
 }
 
 #[test]
-fn an_open_request_is_found_before_a_merged_one_before_a_closed_one() {
+fn find_prefers_open_to_merged_and_merged_to_closed_requests() {
     let ground = Ground::new();
     ground.forge.open(&ground.wish()).unwrap();
     ground.forge.merge(1, &ground.merge_wish(MergeMethod::Squash)).unwrap();
@@ -127,7 +127,7 @@ fn an_open_request_is_found_before_a_merged_one_before_a_closed_one() {
 }
 
 #[test]
-fn checks_of_both_kinds_are_waited_for() {
+fn pending_check_runs_and_statuses_are_reported_until_they_end() {
     let ground = Ground::new();
     let head = ground.head(BRANCH);
     assert_eq!(ground.forge.checks(&head), Ok(CommitChecks::None));
@@ -170,7 +170,7 @@ fn checks_on_many_pages_are_all_read() {
 }
 
 #[test]
-fn comments_are_made() {
+fn comments_are_posted_to_the_pull_request() {
     let ground = Ground::new();
     ground.forge.open(&ground.wish()).unwrap();
     ground.forge.comment(1, "A word.").unwrap();
@@ -178,7 +178,7 @@ fn comments_are_made() {
 }
 
 #[test]
-fn a_branch_may_have_any_name() {
+fn special_characters_in_branch_names_do_not_change_the_route() {
     let ground = Ground::new();
     for branch in ["a/b", "x&state=closed", "q#1", "100%41", "ä", "plus+and space"] {
         assert_eq!(ground.forge.find(branch, "main"), Ok(None), "{branch}");

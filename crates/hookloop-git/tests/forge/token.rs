@@ -49,7 +49,7 @@ fn token(text: &str) -> ForgeToken {
 }
 
 #[test]
-fn the_environment_comes_first_and_our_own_variable_before_all() {
+fn hookloop_github_token_precedes_other_variables_and_gh() {
     let user = User::new();
     let all = [
         ("HOOKLOOP_GITHUB_TOKEN", "own-token"),
@@ -67,7 +67,7 @@ fn the_environment_comes_first_and_our_own_variable_before_all() {
 }
 
 #[test]
-fn a_token_of_github_is_shown_to_no_other_host() {
+fn github_token_variables_are_not_used_for_other_hosts() {
     let user = User::new();
     let usual =
         [("GH_TOKEN", "gh-token"), ("GITHUB_TOKEN", "github-token"), ("SAYS", "its-own-token")];
@@ -78,7 +78,7 @@ fn a_token_of_github_is_shown_to_no_other_host() {
 }
 
 #[test]
-fn without_a_token_somebody_is_told_what_to_do() {
+fn a_missing_or_invalid_token_needs_a_person_with_a_hint() {
     let user = User::new();
     let rows: [&[(&str, &str)]; 4] = [
         &[],

@@ -34,7 +34,7 @@ fn unresolved(settled: SettledRequest) -> (Vec<String>, String) {
 }
 
 #[test]
-fn files_without_markers_are_the_resolution() {
+fn a_conflict_is_resolved_when_its_files_have_no_markers() {
     let fixture = RepositoryFixture::new();
     let (repo, w, onto) = conflict(&fixture);
     let head = repo.head(&w).unwrap();
@@ -77,7 +77,7 @@ fn files_without_markers_are_the_resolution() {
 }
 
 #[test]
-fn nothing_of_the_target_is_lost_in_a_resolution() {
+fn a_resolution_that_drops_changes_of_the_target_is_refused() {
     let fixture = RepositoryFixture::new();
     let (repo, w, onto) = conflict(&fixture);
     repo.lay_out_conflict(&w, &onto).unwrap();
@@ -111,7 +111,7 @@ fn nothing_of_the_target_is_lost_in_a_resolution() {
 }
 
 #[test]
-fn an_agent_with_git_may_do_it_itself() {
+fn an_agent_can_resolve_a_conflict_with_its_own_git_commands() {
     let fixture = RepositoryFixture::new();
     let (repo, w, onto) = conflict(&fixture);
     repo.lay_out_conflict(&w, &onto).unwrap();
@@ -135,7 +135,7 @@ fn an_agent_with_git_may_do_it_itself() {
 }
 
 #[test]
-fn a_merge_that_keeps_only_ones_own_side_is_none() {
+fn a_merge_with_strategy_ours_does_not_resolve_a_conflict() {
     let fixture = RepositoryFixture::new();
     let (repo, w, onto) = conflict(&fixture);
     repo.lay_out_conflict(&w, &onto).unwrap();
@@ -148,7 +148,7 @@ fn a_merge_that_keeps_only_ones_own_side_is_none() {
 }
 
 #[test]
-fn a_file_that_one_side_deleted_is_a_conflict_too() {
+fn a_file_deleted_by_one_side_is_a_conflict() {
     let fixture = RepositoryFixture::new();
     let repo = fixture.repo();
     let w = repo.worktree(&task("t1")).unwrap();
@@ -168,7 +168,7 @@ fn a_file_that_one_side_deleted_is_a_conflict_too() {
 }
 
 #[test]
-fn a_conflict_is_not_laid_out_over_work() {
+fn a_conflict_is_not_laid_out_over_uncommitted_work() {
     let fixture = RepositoryFixture::new();
     let (repo, w, onto) = conflict(&fixture);
     write(&w, "unsaved", "work\n");

@@ -92,7 +92,7 @@ fn found(repo: &Repo<'_>) -> Worktree {
 }
 
 #[test]
-fn making_a_worktree() {
+fn worktree_creation_killed_at_any_git_call_can_be_repeated() {
     let act = |repo: &Repo<'_>| repo.worktree(&task("t1")).map(|_| ());
     let check = |fixture: &RepositoryFixture| {
         let repo = fixture.repo();
@@ -106,7 +106,7 @@ fn making_a_worktree() {
 }
 
 #[test]
-fn a_rebase() {
+fn a_rebase_killed_at_any_git_call_can_be_repeated() {
     let prepare = |fixture: &RepositoryFixture| {
         let repo = fixture.repo();
         let w = found(&repo);
@@ -139,7 +139,7 @@ fn a_rebase() {
 }
 
 #[test]
-fn a_conflict() {
+fn a_conflict_resolution_killed_at_any_git_call_can_be_repeated() {
     let prepare = |fixture: &RepositoryFixture| {
         let repo = fixture.repo();
         let w = found(&repo);
@@ -174,7 +174,7 @@ fn a_conflict() {
 }
 
 #[test]
-fn a_half_made_worktree_is_made_again() {
+fn an_incomplete_worktree_is_created_again() {
     let fixture = RepositoryFixture::new();
     let repo = fixture.repo();
     let w = found(&repo);
@@ -186,7 +186,7 @@ fn a_half_made_worktree_is_made_again() {
 }
 
 #[test]
-fn a_worktree_that_git_has_forgotten_keeps_its_edits() {
+fn an_unregistered_worktree_is_repaired_and_keeps_its_edits() {
     let fixture = RepositoryFixture::new();
     let repo = fixture.repo();
     let w = found(&repo);
@@ -214,7 +214,7 @@ fn a_worktree_that_git_has_forgotten_keeps_its_edits() {
 }
 
 #[test]
-fn a_worktree_that_the_user_deleted_is_made_from_its_branch() {
+fn a_deleted_worktree_is_recreated_from_its_branch() {
     let fixture = RepositoryFixture::new();
     let repo = fixture.repo();
     let w = found(&repo);
@@ -229,7 +229,7 @@ fn a_worktree_that_the_user_deleted_is_made_from_its_branch() {
 }
 
 #[test]
-fn locks_that_dead_programs_left_are_in_nobodys_way() {
+fn leftover_index_locks_do_not_prevent_a_commit() {
     let fixture = RepositoryFixture::new();
     let repo = fixture.repo();
     let w = found(&repo);
@@ -242,7 +242,7 @@ fn locks_that_dead_programs_left_are_in_nobodys_way() {
 }
 
 #[test]
-fn locks_that_were_left_while_a_worktree_was_made_are_in_nobodys_way() {
+fn a_leftover_index_lock_does_not_prevent_worktree_creation() {
     let fixture = RepositoryFixture::new();
     let repo = fixture.repo();
     let notes = fixture.state().join("worktrees/t1.notes");
@@ -253,7 +253,7 @@ fn locks_that_were_left_while_a_worktree_was_made_are_in_nobodys_way() {
 }
 
 #[test]
-fn an_object_that_the_user_threw_away_is_fetched_again() {
+fn a_target_ref_to_a_missing_object_is_fetched_again() {
     let fixture = RepositoryFixture::new();
     let repo = fixture.repo();
     repo.newest_base().unwrap();
@@ -265,7 +265,7 @@ fn an_object_that_the_user_threw_away_is_fetched_again() {
 }
 
 #[test]
-fn what_is_cancelled_says_so() {
+fn a_cancelled_operation_returns_the_error_cancelled() {
     let fixture = RepositoryFixture::new();
     let repo = fixture.repo();
     fixture.cancel.trigger();

@@ -225,22 +225,22 @@ fn check_all(traps: &[Trap]) {
 }
 
 #[test]
-fn commands_about_files() {
+fn config_commands_for_files_do_not_run() {
     check_all(&LOCAL);
 }
 
 #[test]
-fn commands_about_remotes() {
+fn config_commands_for_remotes_do_not_run() {
     check_all(&REMOTE);
 }
 
 #[test]
-fn commands_about_other_things() {
+fn other_config_commands_do_not_run() {
     check_all(&OTHER);
 }
 
 #[test]
-fn every_hook_in_its_usual_place() {
+fn git_hooks_of_the_repository_do_not_run() {
     let trapped = TrappedRepository::new();
     let hooks = trapped.fixture.checkout().join(".git/hooks");
     fs::create_dir_all(&hooks).unwrap();
@@ -251,7 +251,7 @@ fn every_hook_in_its_usual_place() {
 }
 
 #[test]
-fn a_file_that_the_configuration_includes() {
+fn commands_in_included_config_files_do_not_run() {
     let trapped = TrappedRepository::new();
     let included = trapped.fixture.path().join("included");
     trapped.set(&included, &[("core.fsmonitor", TRAP), ("core.hooksPath", "{hooks}")]);
@@ -264,7 +264,7 @@ fn a_file_that_the_configuration_includes() {
 }
 
 #[test]
-fn a_configuration_of_the_worktree_alone() {
+fn commands_in_worktree_config_do_not_run() {
     let trapped = TrappedRepository::new();
     trapped.set(&trapped.config(), &[("extensions.worktreeConfig", "true")]);
     let git_dir = trapped.fixture.checkout().join(".git");
@@ -289,7 +289,7 @@ fn a_configuration_of_the_worktree_alone() {
 
 /// Changes that an agent can make to its own worktree.
 #[test]
-fn a_worktree_that_is_led_elsewhere() {
+fn commands_of_the_target_of_a_redirected_worktree_do_not_run() {
     for what in ["link", "common directory", "both"] {
         let trapped = TrappedRepository::new();
         let evil = trapped.fixture.path().join("evil");
@@ -323,7 +323,7 @@ fn a_worktree_that_is_led_elsewhere() {
 }
 
 #[test]
-fn repositories_inside_of_it() {
+fn commands_of_nested_repositories_do_not_run() {
     let trapped = TrappedRepository::new();
     let fixture = &trapped.fixture;
     let traps =
@@ -351,7 +351,7 @@ fn repositories_inside_of_it() {
 
 /// The control of the test above: git runs commands of nested repositories when it enters them.
 #[test]
-fn repositories_inside_of_it_catch_plain_git() {
+fn plain_git_runs_commands_of_nested_repositories() {
     let trapped = TrappedRepository::new();
     let checkout = trapped.fixture.checkout();
     trapped.fixture.git(&checkout, &["clone", "--quiet", "../origin.git", "linked"]);
@@ -362,7 +362,7 @@ fn repositories_inside_of_it_catch_plain_git() {
 }
 
 #[test]
-fn a_missing_object_is_not_fetched_by_the_repositorys_word() {
+fn partial_clone_config_does_not_run_its_fetch_command() {
     let trapped = TrappedRepository::new();
     let missing = "2".repeat(40);
     trapped.set(
@@ -401,7 +401,7 @@ fn a_missing_object_is_not_fetched_by_the_repositorys_word() {
 }
 
 #[test]
-fn a_remote_with_commands_of_its_own() {
+fn config_commands_of_a_local_remote_do_not_run() {
     let trapped = TrappedRepository::new();
     let origin = trapped.fixture.path().join("origin.git/config");
     trapped.set(
@@ -418,7 +418,7 @@ fn a_remote_with_commands_of_its_own() {
 }
 
 #[test]
-fn links_that_an_agent_puts_in_the_way() {
+fn links_planted_by_an_agent_are_not_written_through() {
     let trapped = TrappedRepository::new();
     let precious = trapped.fixture.path().join("precious");
     fs::create_dir(&precious).unwrap();

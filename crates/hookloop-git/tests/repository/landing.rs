@@ -31,7 +31,7 @@ fn two_commits(repo: &Repo<'_>, id: &str) -> CommitId {
 }
 
 #[test]
-fn each_way_to_merge_makes_its_commits_and_always_the_same() {
+fn each_merge_method_creates_deterministic_commits() {
     let fixture = RepositoryFixture::new();
     let repo = fixture.repo();
     two_commits(&repo, "t1");
@@ -69,7 +69,7 @@ fn each_way_to_merge_makes_its_commits_and_always_the_same() {
 }
 
 #[test]
-fn merges_are_squashed_where_a_rebase_is_wished_for() {
+fn a_branch_with_merges_is_squashed_instead_of_rebased() {
     let fixture = RepositoryFixture::new();
     let repo = fixture.repo();
     two_commits(&repo, "t1");
@@ -102,7 +102,7 @@ fn a_conflict_names_its_files() {
 }
 
 #[test]
-fn a_scratch_checkout_is_a_repository_by_itself_and_goes() {
+fn a_scratch_checkout_is_an_independent_repository_and_is_removed() {
     let fixture = RepositoryFixture::new();
     let repo = fixture.repo();
     let head = two_commits(&repo, "t1");
@@ -130,7 +130,7 @@ fn a_scratch_checkout_is_a_repository_by_itself_and_goes() {
 }
 
 #[test]
-fn the_target_is_moved_if_it_is_where_it_is_expected() {
+fn the_target_is_moved_only_from_the_expected_commit() {
     let fixture = RepositoryFixture::new();
     let repo = fixture.repo();
     let head = two_commits(&repo, "t1");
@@ -151,7 +151,7 @@ fn the_target_is_moved_if_it_is_where_it_is_expected() {
 }
 
 #[test]
-fn a_branch_of_the_users_is_moved_only_where_nobody_stands_on_it() {
+fn a_checked_out_local_target_is_not_moved() {
     let fixture = RepositoryFixture::alone();
     let repo = fixture.repo();
     assert_eq!((repo.target().branch.as_str(), &repo.target().remote), ("main", &None));
@@ -170,7 +170,7 @@ fn a_branch_of_the_users_is_moved_only_where_nobody_stands_on_it() {
 }
 
 #[test]
-fn a_difference_is_cut_where_it_is_too_long() {
+fn a_long_diff_is_truncated_with_a_byte_count() {
     let fixture = RepositoryFixture::new();
     let repo = fixture.repo();
     let w = repo.worktree(&task("t1")).unwrap();

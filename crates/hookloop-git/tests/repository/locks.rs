@@ -22,7 +22,7 @@ fn plant(path: &Path) {
 }
 
 #[test]
-fn locks_that_were_left_in_the_private_repository_are_cleared() {
+fn leftover_locks_in_the_private_repository_are_cleared() {
     let fixture = RepositoryFixture::new();
     fixture.repo().newest_base().unwrap();
     let depot = fixture.state().join("depot.git");
@@ -52,7 +52,7 @@ fn locks_that_were_left_in_the_private_repository_are_cleared() {
 
 /// Locks may appear at any time, not only before the repository is opened.
 #[test]
-fn a_lock_that_was_left_since_the_repository_was_opened_is_cleared() {
+fn a_lock_left_after_the_repository_was_opened_is_cleared() {
     let fixture = RepositoryFixture::new();
     let repo = fixture.repo();
     repo.newest_base().unwrap();
@@ -64,7 +64,7 @@ fn a_lock_that_was_left_since_the_repository_was_opened_is_cleared() {
 }
 
 #[test]
-fn locks_that_were_left_on_refs_and_worktrees_of_tasks_are_cleared() {
+fn leftover_locks_on_task_refs_and_worktrees_are_cleared() {
     let fixture = RepositoryFixture::new();
     let git = fixture.checkout().join(".git");
     plant(&git.join("refs/hookloop/base/main.lock"));
@@ -91,7 +91,7 @@ fn locks_that_were_left_on_refs_and_worktrees_of_tasks_are_cleared() {
 
 /// A new lock may be held by a git that is not visible from here, so hookloop waits for it.
 #[test]
-fn a_lock_of_a_task_branch_that_stays_is_cleared_after_a_while() {
+fn a_persistent_lock_of_a_task_branch_is_cleared_after_a_wait() {
     let fixture = RepositoryFixture::new();
     let lock = fixture.checkout().join(".git/refs/heads/hookloop/t1.lock");
     fs::create_dir_all(lock.parent().unwrap()).unwrap();
@@ -103,7 +103,7 @@ fn a_lock_of_a_task_branch_that_stays_is_cleared_after_a_while() {
 }
 
 #[test]
-fn locks_of_the_user_stay_and_are_in_the_way_of_nothing_else() {
+fn locks_of_the_user_are_kept_and_do_not_block_operations() {
     let fixture = RepositoryFixture::new();
     let git = fixture.checkout().join(".git");
     let locks = ["index.lock", "HEAD.lock", "config.lock", "refs/heads/main.lock"];
@@ -118,7 +118,7 @@ fn locks_of_the_user_stay_and_are_in_the_way_of_nothing_else() {
 }
 
 #[test]
-fn a_lock_of_the_user_that_is_in_the_way_is_named_with_what_to_type() {
+fn a_blocking_lock_of_the_user_is_reported_with_an_rm_command() {
     let fixture = RepositoryFixture::new();
     let repo = fixture.repo();
     let w = repo.worktree(&task("t1")).unwrap();
@@ -137,7 +137,7 @@ fn a_lock_of_the_user_that_is_in_the_way_is_named_with_what_to_type() {
 
 /// hookloop waits for a lock of the user that is removed shortly afterwards.
 #[test]
-fn a_lock_of_the_user_that_goes_is_waited_for() {
+fn a_short_lived_lock_of_the_user_is_waited_for() {
     let fixture = RepositoryFixture::new();
     let repo = fixture.repo();
     let w = repo.worktree(&task("t1")).unwrap();
@@ -204,7 +204,7 @@ impl Holder {
 
 /// The process that started this git may be dead while the git is still alive.
 #[test]
-fn a_lock_that_a_live_git_holds_in_the_private_repository_stays() {
+fn a_lock_of_a_live_git_in_the_private_repository_is_kept() {
     let fixture = RepositoryFixture::new();
     fixture.repo().newest_base().unwrap();
     let depot = fixture.state().join("depot.git");
@@ -220,7 +220,7 @@ fn a_lock_that_a_live_git_holds_in_the_private_repository_stays() {
 }
 
 #[test]
-fn a_lock_that_a_live_git_of_the_user_holds_on_a_task_branch_stays() {
+fn a_lock_of_a_live_git_of_the_user_on_a_task_branch_is_kept() {
     let fixture = RepositoryFixture::new();
     let checkout = fixture.checkout();
     let lock = checkout.join(".git/refs/heads/hookloop/t1.lock");
@@ -236,7 +236,7 @@ fn a_lock_that_a_live_git_of_the_user_holds_on_a_task_branch_stays() {
 
 /// A git of another process that uses the same index of hookloop, for example to list worktrees.
 #[test]
-fn a_lock_that_a_live_git_holds_on_an_index_stays() {
+fn a_lock_of_a_live_git_on_an_index_is_kept() {
     let fixture = RepositoryFixture::new();
     let w = fixture.repo().worktree(&task("t1")).unwrap();
     write(&w, "file", "work\n");
@@ -254,7 +254,7 @@ fn a_lock_that_a_live_git_holds_on_an_index_stays() {
 /// Several processes clear leftovers concurrently: all of them succeed, and none loses a lock that
 /// it holds.
 #[test]
-fn programs_that_clear_leftovers_at_the_same_time_all_arrive() {
+fn concurrent_clearing_of_leftover_locks_succeeds() {
     let fixture = RepositoryFixture::new();
     let depot = fixture.state().join("depot.git");
     fixture.repo().newest_base().unwrap();

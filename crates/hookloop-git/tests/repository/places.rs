@@ -8,7 +8,7 @@ use crate::course::course;
 use crate::fixture::{RepositoryFixture, read, task, write};
 
 #[test]
-fn a_shallow_clone() {
+fn a_shallow_clone_is_supported_and_stays_shallow() {
     let fixture = RepositoryFixture::new();
     for number in 0..3 {
         fixture.others_change("history", &number.to_string());
@@ -28,7 +28,7 @@ fn a_shallow_clone() {
 }
 
 #[test]
-fn a_linked_worktree() {
+fn a_linked_worktree_of_the_user_is_supported() {
     let mut fixture = RepositoryFixture::new();
     fixture.in_checkout(&["worktree", "add", "--quiet", "-b", "linked", "../linked"]);
     fixture.root = fixture.path().join("linked");
@@ -38,7 +38,7 @@ fn a_linked_worktree() {
 }
 
 #[test]
-fn a_directory_further_down() {
+fn a_project_in_a_subdirectory_is_supported() {
     let mut fixture = RepositoryFixture::new();
     fixture.others_change("deep/project/hookloop.yaml", "version: 1\n");
     fixture.in_checkout(&["pull", "--quiet"]);
@@ -53,7 +53,7 @@ fn a_directory_further_down() {
 }
 
 #[test]
-fn submodules_stay_as_they_are() {
+fn submodules_are_unchanged() {
     let fixture = RepositoryFixture::new();
     fixture.git(fixture.path(), &["clone", "--quiet", "origin.git", "part"]);
     let other = fixture.path().join("other");
@@ -74,7 +74,7 @@ fn submodules_stay_as_they_are() {
 }
 
 #[test]
-fn a_home_without_a_configuration() {
+fn commits_have_a_default_author_without_a_user_config() {
     let fixture = RepositoryFixture::new();
     // The author of the target's commits has a name, but the user has none.
     for name in ["user.name", "user.email"] {
@@ -88,7 +88,7 @@ fn a_home_without_a_configuration() {
 }
 
 #[test]
-fn a_remote_named_by_a_path_from_here_and_another_branch() {
+fn a_relative_remote_url_and_another_base_branch_are_supported() {
     let mut fixture = RepositoryFixture::new();
     fixture.in_checkout(&["remote", "rename", "origin", "upstream"]);
     fixture.in_checkout(&["remote", "set-url", "upstream", "../origin.git"]);
@@ -104,7 +104,7 @@ fn a_remote_named_by_a_path_from_here_and_another_branch() {
 }
 
 #[test]
-fn objects_with_longer_names() {
+fn a_sha256_repository_is_supported() {
     let fixture = RepositoryFixture::empty();
     let init = ["init", "--quiet", "--object-format=sha256", "--initial-branch=main"];
     fixture.git(fixture.path(), &[&init[..], &["--bare", "origin.git"]].concat());
@@ -117,7 +117,7 @@ fn objects_with_longer_names() {
 }
 
 #[test]
-fn the_users_own_filters_and_exclusions_hold() {
+fn filters_and_excludes_of_the_users_git_config_apply() {
     let fixture = RepositoryFixture::new();
     let own = "[user]\n\tname = User\n\temail = u@e\n\
         [core]\n\texcludesFile = ~/ignored\n\
@@ -138,7 +138,7 @@ fn the_users_own_filters_and_exclusions_hold() {
 }
 
 #[test]
-fn the_ends_of_lines_are_as_the_repository_says() {
+fn line_endings_follow_the_repository_config() {
     let fixture = RepositoryFixture::new();
     fixture.in_checkout(&["config", "core.autocrlf", "true"]);
     let w = fixture.repo().worktree(&task("t1")).unwrap();
@@ -147,7 +147,7 @@ fn the_ends_of_lines_are_as_the_repository_says() {
 }
 
 #[test]
-fn the_users_environment_leads_git_nowhere_else() {
+fn git_variables_of_the_environment_do_not_redirect_git() {
     let mut fixture = RepositoryFixture::new();
     fixture.git(fixture.path(), &["init", "--quiet", "elsewhere"]);
     let elsewhere = fixture.path().join("elsewhere");
@@ -173,7 +173,7 @@ fn the_users_environment_leads_git_nowhere_else() {
 }
 
 #[test]
-fn what_cannot_be_used_is_told_with_what_to_do() {
+fn an_unusable_repository_needs_a_person_with_a_hint() {
     let check = |fixture: &RepositoryFixture, expected: &str| match fixture.open() {
         Err(RepoError::NeedsHuman { why, hint }) => {
             assert!(why.contains(expected) && !hint.is_empty(), "{why}");
@@ -202,7 +202,7 @@ fn what_cannot_be_used_is_told_with_what_to_do() {
 }
 
 #[test]
-fn a_remote_whose_address_changes_is_asked_about() {
+fn a_changed_remote_url_needs_a_person() {
     let fixture = RepositoryFixture::new();
     fixture.repo().newest_base().unwrap();
     fixture.git(fixture.path(), &["clone", "--quiet", "--bare", "origin.git", "evil.git"]);

@@ -10,7 +10,7 @@ fn work(repo: &Repo<'_>, w: &Worktree, text: &str) -> CommitId {
 }
 
 #[test]
-fn later_commits_are_pushed_again() {
+fn later_and_rewritten_commits_are_pushed() {
     let fixture = RepositoryFixture::new();
     let repo = fixture.repo();
     let w = repo.worktree(&task("t1")).unwrap();
@@ -37,7 +37,7 @@ fn later_commits_are_pushed_again() {
 }
 
 #[test]
-fn what_others_pushed_is_not_overwritten() {
+fn commits_pushed_by_others_are_not_overwritten() {
     let fixture = RepositoryFixture::new();
     let repo = fixture.repo();
     let w = repo.worktree(&task("t1")).unwrap();
@@ -64,7 +64,7 @@ fn what_others_pushed_is_not_overwritten() {
 }
 
 #[test]
-fn what_is_below_is_pushed_over() {
+fn a_remote_branch_at_an_ancestor_is_fast_forwarded() {
     let fixture = RepositoryFixture::new();
     let repo = fixture.repo();
     let w = repo.worktree(&task("t1")).unwrap();
@@ -75,7 +75,7 @@ fn what_is_below_is_pushed_over() {
 }
 
 #[test]
-fn who_was_killed_after_a_push_knows_that_it_was_ours() {
+fn a_push_of_a_killed_process_is_recognized_as_own() {
     let fixture = RepositoryFixture::new();
     let repo = fixture.repo();
     let w = repo.worktree(&task("t1")).unwrap();
@@ -101,7 +101,7 @@ fn who_was_killed_after_a_push_knows_that_it_was_ours() {
 }
 
 #[test]
-fn what_a_remote_refuses_or_cannot_do_is_told_apart() {
+fn a_refused_push_and_a_missing_remote_need_a_person() {
     let fixture = RepositoryFixture::new();
     let repo = fixture.repo();
     let w = repo.worktree(&task("t1")).unwrap();
@@ -122,7 +122,7 @@ fn what_a_remote_refuses_or_cannot_do_is_told_apart() {
 }
 
 #[test]
-fn a_remote_that_does_not_answer_is_tried_again() {
+fn an_unreachable_remote_is_a_retryable_error() {
     let fixture = RepositoryFixture::new();
     // A port on which no process listens.
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
@@ -139,7 +139,7 @@ fn a_remote_that_does_not_answer_is_tried_again() {
 }
 
 #[test]
-fn a_branch_is_deleted_if_it_is_what_is_expected() {
+fn deleting_a_remote_branch_can_be_repeated() {
     let fixture = RepositoryFixture::new();
     let repo = fixture.repo();
     let w = repo.worktree(&task("t1")).unwrap();
@@ -151,7 +151,7 @@ fn a_branch_is_deleted_if_it_is_what_is_expected() {
 }
 
 #[test]
-fn names_that_are_options_or_worse_do_not_reach_git() {
+fn branch_and_scratch_names_that_are_options_or_invalid_are_refused() {
     let fixture = RepositoryFixture::new();
     let repo = fixture.repo();
     let base = repo.newest_base().unwrap();

@@ -7,7 +7,7 @@ use hookloop_git::repo::{RebaseResult, RepoError, WorkState};
 use crate::fixture::{RepositoryFixture, read, snapshot, task, write};
 
 #[test]
-fn commits_are_put_on_the_target_one_by_one() {
+fn each_commit_is_rebased_onto_the_target() {
     let fixture = RepositoryFixture::new();
     let repo = fixture.repo();
     let w = repo.worktree(&task("t1")).unwrap();
@@ -40,7 +40,7 @@ fn commits_are_put_on_the_target_one_by_one() {
 }
 
 #[test]
-fn what_the_target_has_already_is_not_committed_again() {
+fn commits_already_in_the_target_are_dropped() {
     let fixture = RepositoryFixture::new();
     let repo = fixture.repo();
     let w = repo.worktree(&task("t1")).unwrap();
@@ -74,7 +74,7 @@ fn a_branch_with_merges_keeps_them() {
 }
 
 #[test]
-fn a_conflict_leaves_every_byte_as_it_was() {
+fn a_conflict_leaves_the_worktree_unchanged() {
     let fixture = RepositoryFixture::new();
     let repo = fixture.repo();
     let w = repo.worktree(&task("t1")).unwrap();
@@ -106,7 +106,7 @@ fn a_conflict_leaves_every_byte_as_it_was() {
 }
 
 #[test]
-fn nothing_that_is_not_committed_is_rebased_over() {
+fn uncommitted_and_ignored_files_are_not_overwritten_by_a_rebase() {
     let fixture = RepositoryFixture::new();
     let repo = fixture.repo();
     let w = repo.worktree(&task("t1")).unwrap();

@@ -23,7 +23,7 @@ fn messy(fixture: &RepositoryFixture) {
 }
 
 #[test]
-fn with_a_remote() {
+fn user_data_is_unchanged_with_a_remote() {
     let fixture = RepositoryFixture::new();
     messy(&fixture);
     let before = users_own(&fixture.checkout());
@@ -34,7 +34,7 @@ fn with_a_remote() {
 }
 
 #[test]
-fn a_detached_head() {
+fn user_data_is_unchanged_with_a_detached_head() {
     let fixture = RepositoryFixture::new();
     fixture.in_checkout(&["switch", "--quiet", "--detach"]);
     messy(&fixture);

@@ -11,7 +11,7 @@ use hookloop_git::repo::{
 use crate::fixture::{RepositoryFixture, read, task, write};
 
 #[test]
-fn a_worktree_is_made_from_the_newest_commit_and_found_again() {
+fn a_worktree_starts_at_the_newest_base_and_is_reused() {
     let fixture = RepositoryFixture::new();
     let newest = fixture.others_change("new", "x\n");
     let repo = fixture.repo();
@@ -34,7 +34,7 @@ fn a_worktree_is_made_from_the_newest_commit_and_found_again() {
 }
 
 #[test]
-fn all_that_is_not_ignored_is_committed_whatever_the_agent_told_its_index() {
+fn commit_all_includes_all_unignored_files_despite_index_flags() {
     let fixture = RepositoryFixture::new();
     let repo = fixture.repo();
     let w = repo.worktree(&task("t1")).unwrap();
@@ -73,7 +73,7 @@ fn all_that_is_not_ignored_is_committed_whatever_the_agent_told_its_index() {
 }
 
 #[test]
-fn the_same_size_at_the_same_time_is_a_change() {
+fn a_change_with_the_same_size_and_time_is_committed() {
     let fixture = RepositoryFixture::new();
     let repo = fixture.repo();
     let w = repo.worktree(&task("t1")).unwrap();
@@ -84,7 +84,7 @@ fn the_same_size_at_the_same_time_is_a_change() {
 }
 
 #[test]
-fn what_an_agent_began_is_told() {
+fn unfinished_git_operations_of_an_agent_are_reported() {
     let fixture = RepositoryFixture::new();
     let repo = fixture.repo();
     let w = repo.worktree(&task("t1")).unwrap();
@@ -118,7 +118,7 @@ fn what_an_agent_began_is_told() {
 }
 
 #[test]
-fn named_files_that_are_ignored_go_along() {
+fn configured_ignored_files_are_copied_to_the_worktree() {
     let mut fixture = RepositoryFixture::new();
     let checkout = fixture.checkout();
     let write = |name: &str, text: &str| {
@@ -150,7 +150,7 @@ fn named_files_that_are_ignored_go_along() {
 }
 
 #[test]
-fn a_named_file_that_would_be_committed_is_refused() {
+fn a_copied_file_that_is_not_ignored_is_refused() {
     let mut fixture = RepositoryFixture::new();
     fs::write(fixture.checkout().join("token"), "secret").unwrap();
     fixture.wish.copy = vec!["token".to_owned()];
@@ -169,7 +169,7 @@ fn a_named_file_that_would_be_committed_is_refused() {
 }
 
 #[test]
-fn worktrees_are_listed_with_what_is_in_them() {
+fn worktrees_are_listed_with_state_and_commits_ahead() {
     let fixture = RepositoryFixture::new();
     let repo = fixture.repo();
     let (a, b) = (repo.worktree(&task("a")).unwrap(), repo.worktree(&task("b")).unwrap());
@@ -185,7 +185,7 @@ fn worktrees_are_listed_with_what_is_in_them() {
 }
 
 #[test]
-fn what_is_nowhere_else_stays_unless_it_is_to_go() {
+fn undelivered_work_is_removed_only_on_request() {
     let fixture = RepositoryFixture::new();
     let repo = fixture.repo();
     let w = repo.worktree(&task("t1")).unwrap();
@@ -222,7 +222,7 @@ fn what_is_nowhere_else_stays_unless_it_is_to_go() {
 }
 
 #[test]
-fn a_branch_that_the_user_works_on_is_left_alone() {
+fn a_task_branch_checked_out_by_the_user_needs_a_person() {
     let fixture = RepositoryFixture::new();
     fixture.in_checkout(&["switch", "--quiet", "-c", "hookloop/t1"]);
     let refused = fixture.repo().worktree(&task("t1")).unwrap_err();
@@ -231,7 +231,7 @@ fn a_branch_that_the_user_works_on_is_left_alone() {
 }
 
 #[test]
-fn a_worktree_is_checked_before_it_is_worked_in() {
+fn damaged_worktrees_are_detected_and_repaired() {
     let fixture = RepositoryFixture::new();
     let repo = fixture.repo();
     let id = task("t1");
@@ -282,7 +282,7 @@ fn a_worktree_is_checked_before_it_is_worked_in() {
 
 /// `rm -rf "$PWD"` of an agent that works in a subdirectory.
 #[test]
-fn the_rest_of_a_worktree_whose_project_is_gone_is_saved() {
+fn files_of_a_worktree_without_its_project_directory_are_saved() {
     let mut fixture = RepositoryFixture::new();
     fixture.others_change("deep/project/hookloop.yaml", "version: 1\n");
     fixture.in_checkout(&["pull", "--quiet"]);
@@ -311,7 +311,7 @@ fn the_rest_of_a_worktree_whose_project_is_gone_is_saved() {
 }
 
 #[test]
-fn work_whose_branch_is_gone_is_not_thrown_away() {
+fn work_in_a_worktree_without_its_branch_is_kept() {
     let fixture = RepositoryFixture::new();
     let repo = fixture.repo();
     let w = repo.worktree(&task("t1")).unwrap();

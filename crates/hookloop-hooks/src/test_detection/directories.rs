@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn projects_are_found_and_packages_results_and_fixtures_are_not_searched() {
+    fn nested_projects_are_found_outside_dependencies_builds_and_fixtures() {
         let home = tree(&[
             "package.json",
             "backend/manage.py",
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_that_are_reached_are_said() {
+    fn reached_search_limits_are_reported() {
         let found = search(tree(&["a/b/c/d/e/f/go.mod", "a/b/c/d/e/f/g/go.mod"]).path());
         let paths: Vec<&str> = found.paths.iter().map(String::as_str).collect();
         assert_eq!(paths, ["a/b/c/d/e/f"]);
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_no_gate_can_be_written_with_is_said() {
+    fn a_directory_name_unusable_in_a_gate_is_reported() {
         let found = search(tree(&["it's/go.mod", "a b/go.mod"]).path());
         assert_eq!(found.paths.iter().map(String::as_str).collect::<Vec<_>>(), ["a b"]);
         assert_eq!(found.notices.len(), 1, "{found:?}");

@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn patterns_include_and_exclude() {
+    fn member_patterns_include_and_exclude_paths() {
         let patterns =
             MemberPatterns::new("f", ["./packages/*/", "apps/**", "!apps/old", "one"]).unwrap();
         for (path, is_member) in [
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_that_leave_the_root_are_none() {
+    fn member_paths_outside_the_root_are_refused() {
         assert_eq!(resolved("a/b", "../c/./d").as_deref(), Some("a/c/d"));
         assert_eq!(resolved("a", "../.."), None);
         assert_eq!(resolved("", "/etc"), None);

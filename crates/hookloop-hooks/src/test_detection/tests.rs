@@ -57,7 +57,7 @@ const MANAGE: &str =
 const SCRIPT: &str = r#"{"scripts": {"test": "vitest run"}}"#;
 
 #[test]
-fn each_runner_is_told_by_its_files() {
+fn each_test_runner_is_detected_by_its_files() {
     let rows: &[(Files<'_>, &[&str])] = &[
         (&[("Cargo.toml", "")], &["cargo test --workspace"]),
         (&[("go.mod", "module m")], &["go test ./..."]),
@@ -136,7 +136,7 @@ fn each_runner_is_told_by_its_files() {
 }
 
 #[test]
-fn what_is_no_test() {
+fn projects_without_tests_are_not_detected() {
     let rows: &[Files<'_>] = &[
         &[],
         &[("package.json", "{}")],
@@ -175,7 +175,7 @@ fn what_is_no_test() {
 }
 
 #[test]
-fn all_languages_count_and_recipes_only_without_one() {
+fn all_languages_are_detected_and_recipes_only_without_a_language() {
     let files = [
         ("Cargo.toml", ""),
         ("package.json", SCRIPT),
@@ -216,7 +216,7 @@ fn tox_and_nox_are_taken_unless_pytest_alone_can_be_started() {
 }
 
 #[test]
-fn scripts_of_all_members_have_one_command_where_the_manager_has_it() {
+fn workspace_scripts_run_by_one_command_if_the_package_manager_has_one() {
     let lines = |root: &str, more: Files<'_>| {
         let files = [("package.json", root), ("packages/a/package.json", SCRIPT)];
         let files: Vec<_> = files.iter().chain(more).copied().collect();
@@ -242,7 +242,7 @@ fn scripts_of_all_members_have_one_command_where_the_manager_has_it() {
 }
 
 #[test]
-fn what_cannot_be_read_is_an_error() {
+fn an_unreadable_project_file_is_an_error() {
     let long = " ".repeat(5 * 1024 * 1024);
     for files in [
         [("package.json", "{")],

@@ -65,17 +65,17 @@ fn inside(test: &str) {
 }
 
 #[test]
-fn delegated_the_keeper_is_killed() {
+fn delegated_processes_of_a_killed_keeper_are_ended() {
     inside("the_keeper_is_killed");
 }
 
 #[test]
-fn delegated_program_and_keeper_are_killed_together() {
+fn delegated_the_next_keeper_ends_processes_of_a_killed_program() {
     inside("program_and_keeper_are_killed_together");
 }
 
 #[test]
-fn delegated_programs_leave_each_other_alone() {
+fn delegated_keepers_do_not_end_jobs_of_other_programs() {
     inside("programs_leave_each_other_alone");
 }
 
@@ -91,7 +91,7 @@ fn delegated_another_users_process_is_ended() {
 
 /// These tests pass with a cgroup as they do without. The last ones remove the cgroups of killed programs.
 #[test]
-fn delegated_keepers_are_lost() {
+fn delegated_lost_sequence_and_plain_tests_pass_in_a_cgroup() {
     delegated(&["lost::", "sequence::", "plain::"]);
 }
 

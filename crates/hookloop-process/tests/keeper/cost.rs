@@ -16,7 +16,7 @@ const RATIO_MAX: f64 = 3.0;
 const SANDBOX_MAX: Duration = Duration::from_millis(50);
 
 #[test]
-fn a_keeper_costs_little() {
+fn a_keeper_adds_little_time_to_a_job() {
     let mut keeper = keeper();
     let bare = || {
         let mut command = Command::new("sh");
@@ -51,7 +51,7 @@ fn a_keeper_costs_little() {
 
 /// Jobs without a sandbox do not pay for it.
 #[test]
-fn a_sandbox_costs_little() {
+fn a_sandbox_adds_little_time_to_a_job() {
     let mut keeper = keeper();
     let mut run = |confinement: Option<Confinement>| {
         let mut job = script("true");

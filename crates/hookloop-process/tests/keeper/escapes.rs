@@ -15,7 +15,7 @@ use super::{
 
 const TIMES: u64 = 20;
 /// Jobs at the same time.
-const LANES: u64 = 4;
+const PARALLEL: u64 = 4;
 const TIMEOUT: Duration = Duration::from_millis(150);
 /// Shorter than the default, so that many can be tried.
 const GRACE: Duration = Duration::from_millis(100);
@@ -40,7 +40,7 @@ fn many_times(once: impl Fn() + Sync) {
     let take =
         || left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
     thread::scope(|scope| {
-        for _ in 0..LANES {
+        for _ in 0..PARALLEL {
             scope.spawn(|| {
                 while take().is_ok() {
                     once();
@@ -105,28 +105,28 @@ fn long_enough(job: &mut Job<'_>) {
 }
 
 #[test]
-fn background_and_pipeline() {
+fn background_and_pipeline_processes_are_killed() {
     check("sleep 600 & sleep 600 | cat", as_it_is, timed_out);
 }
 
 #[test]
-fn a_double_fork_into_a_session_of_its_own_that_holds_stdout() {
+fn a_double_fork_into_another_session_is_killed() {
     let text = "(setsid sh -c 'sleep 600 & sleep 600' &); sleep 0.05; exit 0";
     check(text, long_enough, left_something);
 }
 
 #[test]
-fn sigterm_is_ignored() {
+fn processes_that_ignore_sigterm_are_killed() {
     check("trap '' TERM; while :; do sleep 600; done", as_it_is, timed_out);
 }
 
 #[test]
-fn stopped_processes() {
+fn stopped_processes_are_killed() {
     check("sleep 600 & kill -STOP $!; kill -STOP $$", as_it_is, timed_out);
 }
 
 #[test]
-fn stopped_processes_that_ignore_sigterm() {
+fn stopped_processes_that_ignore_sigterm_are_killed() {
     let text = "trap '' TERM; sleep 600 & kill -STOP $!; kill -STOP $$; sleep 600";
     check(text, as_it_is, timed_out);
 }
@@ -135,7 +135,7 @@ fn stopped_processes_that_ignore_sigterm() {
 ///
 /// A search for marks may not keep up with that, nor may init with reaping.
 #[test]
-fn a_storm_of_forks() {
+fn a_storm_of_forks_is_killed() {
     if is_marking() {
         return;
     }
@@ -148,12 +148,12 @@ fn a_storm_of_forks() {
 }
 
 #[test]
-fn input_is_never_read() {
+fn a_job_that_never_reads_its_input_times_out() {
     check("sleep 600", |job| job.stdin = vec![b'x'; 1 << 20], timed_out);
 }
 
 #[test]
-fn output_is_written_before_input_is_read() {
+fn a_job_may_write_large_output_before_reading_its_input() {
     let text = "head -c 1048576 /dev/zero; wc -c >&2";
     let prepare = |job: &mut Job<'_>| {
         long_enough(job);
@@ -167,7 +167,7 @@ fn output_is_written_before_input_is_read() {
 }
 
 #[test]
-fn without_hangup_and_disowned() {
+fn nohup_and_disowned_processes_are_killed() {
     let prepare = |job: &mut Job<'_>| {
         long_enough(job);
         job.argv[0] = "bash".into();
@@ -178,7 +178,7 @@ fn without_hangup_and_disowned() {
 
 /// Marks are in the environment, so marking keepers miss this one. docs/install.md documents that.
 #[test]
-fn without_an_environment() {
+fn processes_without_an_environment_are_killed() {
     if is_marking() {
         return;
     }
@@ -189,7 +189,7 @@ fn without_an_environment() {
 }
 
 #[test]
-fn a_grandchild_goes_on_writing() {
+fn a_background_process_that_keeps_writing_is_killed() {
     let text = "(while :; do echo more; sleep 0.01; done) & exit 0";
     check(text, long_enough, left_something);
 }
@@ -206,7 +206,7 @@ fn a_leftover_that_ends_by_itself_is_not_killed() {
 }
 
 #[test]
-fn the_program_is_killed() {
+fn processes_of_a_killed_program_are_killed() {
     many_times(|| {
         let mark = marks::new();
         let directory = tempfile::tempdir().unwrap();
@@ -244,7 +244,7 @@ fn a_program_with_a_job() {
 
 /// The program kills the processes in the session of a lost keeper.
 #[test]
-fn the_keeper_is_killed() {
+fn processes_of_a_killed_keeper_are_killed() {
     many_times(|| {
         let mark = marks::new();
         let directory = tempfile::tempdir().unwrap();
@@ -272,7 +272,7 @@ fn the_keeper_is_killed() {
 
 /// A keeper that dies between two jobs is replaced.
 #[test]
-fn an_idle_keeper_is_killed() {
+fn a_killed_idle_keeper_is_replaced() {
     let mut keeper = keeper();
     for _ in 0..times() {
         assert_eq!(keeper.run(script("exit 3")).unwrap().exit, ExitReason::Exited(3));

@@ -47,7 +47,7 @@ fn children_left() -> usize {
 }
 
 #[test]
-fn a_job_kills_its_keeper() {
+fn processes_of_a_job_that_kills_its_keeper_are_ended() {
     if !has_own_process() {
         return;
     }
@@ -57,7 +57,7 @@ fn a_job_kills_its_keeper() {
 
 /// In a container whose first process was started from outside, the session has no id.
 #[test]
-fn a_job_kills_its_keeper_in_a_session_from_outside() {
+fn processes_of_a_job_that_kills_its_keeper_are_ended_in_a_pid_namespace() {
     // In the container, orphans of marking keepers become children of this process.
     if !rustix::process::geteuid().is_root() || is_marking() {
         return;
@@ -65,12 +65,15 @@ fn a_job_kills_its_keeper_in_a_session_from_outside() {
     let inside = ["--pid", "--fork", "--mount-proc", "--kill-child"];
     let mut command = Command::new("unshare");
     command.args(inside).arg(std::env::current_exe().unwrap());
-    let run = command.args(["--exact", "lost::a_job_kills_its_keeper"]).output().unwrap();
+    let run = command
+        .args(["--exact", "lost::processes_of_a_job_that_kills_its_keeper_are_ended"])
+        .output()
+        .unwrap();
     assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stdout));
 }
 
 #[test]
-fn a_job_asks_its_keeper_to_end() {
+fn a_keeper_ignores_termination_signals_of_its_job() {
     if !has_own_process() {
         return;
     }
@@ -81,7 +84,7 @@ fn a_job_asks_its_keeper_to_end() {
 }
 
 #[test]
-fn a_job_stops_its_keeper() {
+fn a_keeper_stopped_by_its_job_is_continued() {
     if !has_own_process() {
         return;
     }
@@ -90,7 +93,7 @@ fn a_job_stops_its_keeper() {
 }
 
 #[test]
-fn a_job_stops_its_keeper_all_the_time() {
+fn a_keeper_stopped_repeatedly_by_its_job_is_lost() {
     if !has_own_process() {
         return;
     }
@@ -124,7 +127,7 @@ fn other_jobs_and_children_of_the_program_survive_a_lost_keeper() {
 
 /// A service manager signals all processes of a service.
 #[test]
-fn program_and_keeper_are_asked_to_end_together() {
+fn no_process_is_left_after_signals_to_program_and_keeper() {
     for signal in [Signal::TERM, Signal::INT, Signal::HUP] {
         let mark = marks::new();
         let directory = tempfile::tempdir().unwrap();

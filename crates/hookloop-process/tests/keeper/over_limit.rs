@@ -95,7 +95,7 @@ fn processes(count: u64) -> ResourceLimits {
 }
 
 #[test]
-fn a_fork_bomb() {
+fn a_fork_bomb_is_ended_at_the_process_limit() {
     if !has_own_process() {
         return;
     }
@@ -105,7 +105,7 @@ fn a_fork_bomb() {
 
 /// A job without a limit has the default one.
 #[test]
-fn a_fork_bomb_without_a_limit_of_its_own() {
+fn a_fork_bomb_is_ended_at_the_default_process_limit() {
     if !has_own_process() {
         return;
     }
@@ -115,7 +115,7 @@ fn a_fork_bomb_without_a_limit_of_its_own() {
 
 /// Each process is in a session of its own, so that no signal reaches them all.
 #[test]
-fn a_fork_bomb_of_many_sessions() {
+fn a_fork_bomb_of_many_sessions_is_ended_at_the_process_limit() {
     if !has_own_process() {
         return;
     }
@@ -126,7 +126,7 @@ fn a_fork_bomb_of_many_sessions() {
 }
 
 #[test]
-fn a_process_that_uses_too_much_memory() {
+fn a_process_that_uses_too_much_memory_is_ended() {
     if !has_own_process() {
         return;
     }
@@ -138,7 +138,7 @@ fn a_process_that_uses_too_much_memory() {
 }
 
 #[test]
-fn processes_that_use_too_much_memory_together() {
+fn processes_that_use_too_much_memory_together_are_ended() {
     if !has_own_process() {
         return;
     }
@@ -151,7 +151,7 @@ fn processes_that_use_too_much_memory_together() {
 
 /// Shared memory counts once.
 #[test]
-fn shared_memory_is_not_counted_for_each() {
+fn shared_memory_of_processes_is_counted_once() {
     if !has_own_process() {
         return;
     }
@@ -163,7 +163,7 @@ fn shared_memory_is_not_counted_for_each() {
 }
 
 #[test]
-fn many_files_that_fill_the_disk() {
+fn a_job_that_fills_the_disk_with_many_files_is_ended() {
     if !has_own_process() {
         return;
     }
@@ -180,7 +180,7 @@ fn many_files_that_fill_the_disk() {
 }
 
 #[test]
-fn one_file_that_fills_the_disk() {
+fn a_job_that_fills_the_disk_with_one_file_is_ended() {
     if !has_own_process() {
         return;
     }

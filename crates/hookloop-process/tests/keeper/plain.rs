@@ -23,7 +23,7 @@ const JOBS: usize = 1_000;
 const STANDARD_SIGNALS: u64 = 0x7fff_ffff;
 
 #[test]
-fn exit_codes_and_signals_are_told_apart() {
+fn exit_codes_and_signals_are_distinguished() {
     let mut keeper = keeper();
     for (text, exit) in [
         ("exit 0", ExitReason::Exited(0)),

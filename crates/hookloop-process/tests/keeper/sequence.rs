@@ -42,7 +42,7 @@ fn texts(line: &QueuedJobs<'_>) -> Vec<String> {
 }
 
 #[test]
-fn each_job_has_its_own_input_and_output_and_starts_when_the_one_before_is_over() {
+fn jobs_run_one_after_another_with_their_own_input_and_output() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("running");
     for one_by_one in [false, true] {
@@ -61,7 +61,7 @@ fn each_job_has_its_own_input_and_output_and_starts_when_the_one_before_is_over(
 }
 
 #[test]
-fn a_job_that_waits_may_have_a_large_order_and_a_large_input() {
+fn a_waiting_job_may_have_a_large_environment_and_input() {
     let mut large = script("wc -c; echo ${#LARGE}");
     large.stdin = vec![b'x'; 1 << 20];
     large.env.push(("LARGE".into(), "y".repeat(100_000).into()));
@@ -97,7 +97,7 @@ fn the_leftovers_of_a_job_are_gone_before_the_next_starts() {
 
 /// If one job kills its keeper, every other one runs exactly once.
 #[test]
-fn a_keeper_that_dies_takes_one_job_with_it() {
+fn a_lost_keeper_fails_only_its_running_job() {
     for victim in 0..4 {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("ran");
@@ -120,7 +120,7 @@ fn a_keeper_that_dies_takes_one_job_with_it() {
 
 /// A cancellation that arrives after the end of its job does not cancel the next one.
 #[test]
-fn a_cancellation_is_for_its_own_job() {
+fn a_late_cancellation_does_not_affect_the_next_job() {
     for _ in 0..50 {
         let cancel = Cancel::new().unwrap();
         let first = Job { cancel: Some(&cancel), ..script("sleep 0.02") };

@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn a_denial_is_about_requests_that_were_made_before_it() {
+    fn a_denial_counts_only_for_earlier_requests() {
         let denials = PermissionDenials::default();
         deny(&denials, "Publish to \"a.b\"");
         let mark = denials.mark();
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn without_an_inbox_nothing_is_answered() {
+    fn a_denied_inbox_subscription_denies_every_request() {
         let denials = PermissionDenials::default();
         deny(&denials, "Subscription to \"_INBOX.x.*\"");
         assert_eq!(denials.after(denials.mark(), |_| false).as_deref(), Some("_INBOX.x.*"));

@@ -157,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_project_stays_in_its_shard() {
+    fn the_shard_of_a_project_is_fixed_and_all_shards_are_used() {
         let layout = |name: &str| StreamLayout::new(&name.parse().unwrap());
         assert_eq!(layout("demo").all(), "hl.ev.151.demo.>");
         assert_eq!(layout("demo").subject(&Subject::Cursor), "hl.ev.151.demo._cur");

@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn every_subject_of_a_worker_names_its_project_or_only_asks_about_a_stream() {
+    fn worker_permissions_are_limited_to_the_project() {
         for subject in publish(&["demo"], NatsRole::Worker) {
             let is_about_a_stream =
                 subject.starts_with("$JS.API.STREAM.INFO.") || subject.starts_with("$JS.FC.");
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn each_role_may_do_what_the_one_before_may() {
+    fn each_role_includes_the_permissions_of_the_lower_role() {
         let [worker, dispatcher, admin] = [NatsRole::Worker, NatsRole::Dispatcher, NatsRole::Admin]
             .map(|role| publish(&["demo"], role));
         assert!(worker.iter().all(|subject| dispatcher.contains(subject)));
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn what_projects_share_is_said_once() {
+    fn permissions_shared_by_projects_are_listed_once() {
         assert_eq!(publish(&["a", "b"], NatsRole::Worker).len(), 10 + 8 + 8);
     }
 }

@@ -384,7 +384,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_are_numbers() {
+    fn server_versions_are_compared_as_numbers() {
         for (version, expected) in [
             ("2.14.0", true),
             ("2.15.1", true),

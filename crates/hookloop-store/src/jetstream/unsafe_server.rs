@@ -13,7 +13,7 @@ pub enum UnsafeServer {
     )]
     NoJetStream { server: String },
     #[error(
-        "stream {stream} has {found} of the {wanted} copies that a cluster must keep. Mend it: nats stream edit {stream} --replicas {wanted}"
+        "stream {stream} has {found} of the {wanted} copies that a cluster must keep. Fix: nats stream edit {stream} --replicas {wanted}"
     )]
     FewCopies { stream: String, found: usize, wanted: usize },
     #[error(

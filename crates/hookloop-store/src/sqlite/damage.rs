@@ -70,7 +70,7 @@ pub enum LogDefect {
     #[error("{messages} messages were removed from the stream of this log")]
     Removed { messages: u64 },
     #[error(
-        "the stream of this log was made anew: {expected} was the last event that was acknowledged before"
+        "the stream of this log was deleted and created again: {expected} was the last event that was acknowledged before"
     )]
     Replaced { expected: Seq },
     #[error("{first} is not what the log says ({tables} tables differ)")]

@@ -147,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_committed_is_on_disk() {
+    fn files_are_opened_in_wal_mode_with_full_sync() {
         let dir = tempfile::tempdir().unwrap();
         for _ in 0..2 {
             let conn = open(&dir.path().join("log.db")).unwrap();
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn many_at_once_may_be_the_first() {
+    fn a_new_file_can_be_opened_by_many_threads_at_once() {
         const ROUNDS: usize = 40;
         const OPENERS: usize = 8;
         let dir = tempfile::tempdir().unwrap();
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_of_a_newer_version_is_left_alone() {
+    fn a_file_of_a_newer_schema_is_refused() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("log.db");
         open(&path).unwrap().pragma_update(None, "user_version", SCHEMA + 1).unwrap();

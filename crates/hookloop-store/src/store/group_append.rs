@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn units_of_many_threads_are_one_batch_and_conflict_as_one() {
+    fn units_of_several_threads_form_one_batch_and_are_retried_together() {
         let (log, store) = live();
         let (tries, rival) = (AtomicUsize::new(0), log.clone());
         let (first, others) = together(
@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn a_unit_sees_what_those_before_it_staged_and_its_refusal_waits_for_them() {
+    fn a_unit_sees_events_that_earlier_units_staged_in_the_batch() {
         let (log, store) = live();
         let stage = |unit: &mut WorkUnit<'_>| match unit.view()?.version(&created("a").subject)? {
             0 => unit.stage(created("a")).map(drop),
@@ -380,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_is_told_to_the_others_and_nothing_hangs() {
+    fn a_panic_in_a_unit_fails_the_batch_and_nothing_hangs() {
         let dir = tempfile::tempdir().unwrap();
         for store in [live().1, Store::open(&dir.path().join("log.db")).unwrap()] {
             let first = |unit: &mut WorkUnit<'_>| unit.stage(created("a")).map(drop);
@@ -393,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_travels_next() {
+    fn units_over_the_batch_limit_go_into_the_next_batch() {
         const LARGE: usize = MAX_BATCH * 2 / 3;
         let (log, store) = live();
         let stage = |name: &str, unit: &mut WorkUnit<'_>| {
@@ -408,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn a_unit_that_the_view_refuses_is_undone_alone() {
+    fn a_unit_refused_by_the_view_is_rolled_back_alone() {
         let (log, store) = live();
         let unknown = Event { body: EventBody::TaskSubmitted(Default::default()), ..created("x") };
         let first = |unit: &mut WorkUnit<'_>| unit.stage(created("a")).map(drop);

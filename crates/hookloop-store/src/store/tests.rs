@@ -30,7 +30,7 @@ fn add(store: &Store, name: &str) {
 }
 
 #[test]
-fn a_unit_that_fails_or_panics_leaves_nothing() {
+fn a_unit_that_fails_or_panics_stores_no_event() {
     let dir = tempfile::tempdir().unwrap();
     let store = Store::open(&dir.path().join("log.db")).unwrap();
     let failed: Result<(), StoreError> = store.transact(|unit| {
@@ -54,7 +54,7 @@ fn a_unit_that_fails_or_panics_leaves_nothing() {
 }
 
 #[test]
-fn a_list_is_of_what_is_asked_for() {
+fn task_lists_are_filtered_by_text_and_position() {
     let store = Store::over(Arc::new(crate::memory::MemoryLog::default())).unwrap();
     for (name, goal) in
         [("a", "Say \"50% done\""), ("b", "under_score"), ("c", "Größe"), ("d50", "")]
@@ -89,7 +89,7 @@ impl Store {
 }
 
 #[test]
-fn what_a_rival_made_of_the_same_is_read_not_assumed() {
+fn a_unit_that_a_rival_overtook_is_retried_on_the_rivals_events() {
     let log = Arc::new(crate::memory::MemoryLog::default());
     let [one, rival] = [(); 2].map(|()| Store::over(log.clone()).unwrap());
     let mut tries = 0;
@@ -113,7 +113,7 @@ fn what_a_rival_made_of_the_same_is_read_not_assumed() {
 }
 
 #[test]
-fn what_was_delivered_twice_is_done_once() {
+fn an_event_appended_twice_is_applied_once() {
     let log = Arc::new(crate::memory::MemoryLog::default());
     let store = Store::over(log.clone()).unwrap();
     let mut tries = 0;
@@ -132,7 +132,7 @@ fn what_was_delivered_twice_is_done_once() {
 }
 
 #[test]
-fn a_full_disk_is_said_and_survived() {
+fn a_full_disk_is_reported_and_later_writes_succeed() {
     let dir = tempfile::tempdir().unwrap();
     let store = Store::open(&dir.path().join("log.db")).unwrap();
     add(&store, "before");
@@ -155,7 +155,7 @@ fn a_full_disk_is_said_and_survived() {
 }
 
 #[test]
-fn threads_share_commits_and_lose_nothing() {
+fn concurrent_units_of_many_threads_are_all_stored() {
     const THREADS: usize = 8;
     const EACH: usize = 40;
     let dir = tempfile::tempdir().unwrap();

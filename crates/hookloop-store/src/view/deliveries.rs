@@ -20,7 +20,7 @@ pub struct WaitingSubmission {
 
 impl ViewFold<'_> {
     pub(super) fn deliver(&self, seq: Seq, num: i64, body: &EventBody) -> RowResult<()> {
-        if !Delivery::heeds(body) {
+        if !Delivery::concerns(body) {
             return Ok(());
         }
         let known = View::new(self.conn).delivery_of(num)?;

@@ -393,7 +393,7 @@ mod tests {
 
     /// These queries read only the tasks that they return, however many there are.
     #[test]
-    fn each_question_has_its_index() {
+    fn each_query_uses_its_index() {
         let conn = crate::sqlite::open_in_memory().unwrap();
         let check = |sql: &str, values: &[&dyn rusqlite::ToSql], index: &str| {
             let mut explain = conn.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();

@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_size_is_within_a_quarter_of_the_time() {
+    fn a_duration_bucket_is_within_a_quarter_of_the_duration() {
         for ms in [0, 1, 2, 3, 5, 10, 100, 999, 1_000, 60_000, 86_400_000] {
             let longest = ms_of(size_of(ms));
             assert!(longest >= ms && longest <= ms + ms / 4 + 1, "{ms}: {longest}");

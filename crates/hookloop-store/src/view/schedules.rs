@@ -126,7 +126,7 @@ mod tests {
 
     /// If no schedule is due, the query reads no row, however many schedules there are.
     #[test]
-    fn what_is_due_has_its_index() {
+    fn the_query_for_due_schedules_uses_its_index() {
         let conn = crate::sqlite::open_in_memory().unwrap();
         let mut explain = conn.prepare(&format!("EXPLAIN QUERY PLAN {DUE}")).unwrap();
         let steps = explain.query_map([0, 1], |row| row.get::<_, String>(3)).unwrap();

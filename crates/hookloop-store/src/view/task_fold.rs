@@ -240,7 +240,7 @@ mod tests {
 
     /// A partial index with IN in its condition would make each state change build two tables.
     #[test]
-    fn a_change_of_state_builds_no_table() {
+    fn a_task_state_change_builds_no_temporary_table() {
         let conn = crate::sqlite::open_in_memory().unwrap();
         let mut explain = conn.prepare(&format!("EXPLAIN {SET_STATE}")).unwrap();
         let steps = explain.query_map([0, 0, 0], |row| row.get::<_, String>(1)).unwrap();

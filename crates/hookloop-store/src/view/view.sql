@@ -100,7 +100,7 @@ CREATE TABLE schedule(name TEXT PRIMARY KEY, data TEXT NOT NULL, paused INTEGER 
   last TEXT) STRICT, WITHOUT ROWID;
 CREATE INDEX schedule_next ON schedule(next) WHERE next IS NOT NULL;
 
--- Workflow runs that are under way: few, and gone when they are over.
+-- Workflow runs in progress: few, and gone when they are over.
 CREATE TABLE run(
   num INTEGER PRIMARY KEY,
   id TEXT NOT NULL,

@@ -1,4 +1,4 @@
-//! Claims in the view, signs of life in the file, and files of the version before them.
+//! Claims in the view, heartbeats in the file, and files of the version before them.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -85,7 +85,7 @@ fn check_course(store: &Store, course: &[(EventBody, TaskState, u64, Option<&str
 }
 
 #[test]
-fn the_view_knows_who_holds_a_task() {
+fn the_view_tracks_the_claim_of_a_task() {
     let course = [
         (claimed("a", 1), TaskState::Active, 1, Some("a")),
         (released(1), TaskState::Ready, 1, None),
@@ -110,7 +110,7 @@ fn the_view_knows_who_holds_a_task() {
 }
 
 #[test]
-fn a_hash_tells_claims_apart() {
+fn the_state_hash_depends_on_the_claim() {
     let with = |body: EventBody| {
         let (store, _dir) = file();
         add(&store, "t", created(2, None));
@@ -125,7 +125,7 @@ fn a_hash_tells_claims_apart() {
 }
 
 #[test]
-fn the_front_is_the_oldest_of_the_most_urgent() {
+fn the_front_is_the_oldest_ready_tasks_of_the_highest_priority() {
     let (store, _dir) = file();
     let tasks =
         [(2, None), (1, Some("a")), (1, None), (1, Some("b")), (0, Some("c")), (1, Some("a"))];
@@ -169,7 +169,7 @@ fn the_front_is_the_oldest_of_the_most_urgent() {
 }
 
 #[test]
-fn the_front_goes_by_time_and_by_how_long_tasks_wait() {
+fn ready_tasks_are_ordered_by_not_before_and_priority_aging() {
     let (store, _dir) = file();
     // A task is added at the time that its number is.
     let tasks = [
@@ -238,7 +238,7 @@ fn check_beats(pulse: &dyn HeartbeatStore) {
 }
 
 #[test]
-fn beats_are_seen_wherever_the_log_is() {
+fn heartbeats_are_stored_with_every_kind_of_log() {
     check_beats(&MemoryLog::default());
     check_beats(&Store::over(Arc::new(MemoryLog::default())).unwrap());
     let (store, dir) = file();
@@ -251,7 +251,7 @@ fn beats_are_seen_wherever_the_log_is() {
 }
 
 #[test]
-fn beats_of_claims_that_are_over_are_forgotten() {
+fn heartbeats_of_ended_claims_are_deleted() {
     let (store, _dir) = file();
     for name in ["t", "u"] {
         add(&store, name, created(2, None));
@@ -283,7 +283,7 @@ fn version_1(dir: &Path, path: &Path) -> std::path::PathBuf {
 }
 
 #[test]
-fn a_file_of_version_1_is_brought_up_to_date() {
+fn a_file_of_schema_1_is_migrated() {
     const PROCESSES: usize = 6;
     let (store, dir) = file();
     add(&store, "t", created(0, Some("chore")));
@@ -320,7 +320,7 @@ fn a_file_of_version_1_is_brought_up_to_date() {
 }
 
 #[test]
-fn a_file_of_version_2_is_brought_up_to_date() {
+fn a_file_of_schema_2_is_migrated() {
     let (store, dir) = file();
     add(&store, "t", created(0, Some("chore")));
     let hash = state_hash(&store);
@@ -344,7 +344,7 @@ fn a_file_of_version_2_is_brought_up_to_date() {
 
 /// A view of a log elsewhere has only those events that are still due: it is not made from them.
 #[test]
-fn an_older_view_of_a_log_elsewhere_is_read_again() {
+fn a_view_of_a_remote_log_with_an_older_schema_is_reset() {
     let (store, dir) = file();
     add(&store, "t", created(0, None));
     add(&store, "t", EventBody::TaskCompleted(TaskOutcome::default()));

@@ -21,8 +21,8 @@ macro_rules! conformance {
             use super::*;
             conformance!(@tests $make,
                 appends_in_order, refuses_a_stale_version, stores_a_batch_whole_or_not_at_all,
-                knows_a_batch_for_ever, takes_several_events_on_a_subject, bounds_batches,
-                reads_back_what_was_written, keeps_what_a_newer_version_wrote, follows_without_a_gap,
+                recognizes_a_repeated_batch, takes_several_events_on_a_subject, limits_the_batch_size,
+                reads_back_appended_events, keeps_unknown_event_types_and_subjects, follows_without_a_gap,
                 one_of_many_writers_wins);
         }
     };
@@ -107,7 +107,7 @@ pub(crate) fn stores_a_batch_whole_or_not_at_all(log: &dyn EventLog) {
     assert_eq!(log.last(&Subject::Graph).unwrap().unwrap().seq, 3);
 }
 
-pub(crate) fn knows_a_batch_for_ever(log: &dyn EventLog) {
+pub(crate) fn recognizes_a_repeated_batch(log: &dyn EventLog) {
     let first = [created(1, "a"), advanced(2, 0)];
     log.append(&first).unwrap();
     for n in 3..40 {
@@ -126,7 +126,7 @@ pub(crate) fn takes_several_events_on_a_subject(log: &dyn EventLog) {
     assert_eq!(history.iter().map(|e| e.seq).collect::<Vec<_>>(), [1, 2, 4]);
 }
 
-pub(crate) fn bounds_batches(log: &dyn EventLog) {
+pub(crate) fn limits_the_batch_size(log: &dyn EventLog) {
     let many = |n: usize| (0..n).map(|i| created(i as u16, &format!("t{i}"))).collect::<Vec<_>>();
     assert!(matches!(log.append(&[]), Err(AppendError::BatchSize(0))));
     let over = MAX_BATCH + 1;
@@ -135,7 +135,7 @@ pub(crate) fn bounds_batches(log: &dyn EventLog) {
     assert_eq!(log.read(MAX_BATCH as Seq, 10).unwrap().len(), 1);
 }
 
-pub(crate) fn reads_back_what_was_written(log: &dyn EventLog) {
+pub(crate) fn reads_back_appended_events(log: &dyn EventLog) {
     let mut new = created(7, "a");
     new.event.actor = "Zoë \"; DROP TABLE event".into();
     new.event.due = true;
@@ -154,7 +154,7 @@ pub(crate) fn reads_back_what_was_written(log: &dyn EventLog) {
     assert!(log.read(1, 0).unwrap().is_empty());
 }
 
-pub(crate) fn keeps_what_a_newer_version_wrote(log: &dyn EventLog) {
+pub(crate) fn keeps_unknown_event_types_and_subjects(log: &dyn EventLog) {
     let data = serde_json::json!({"to": "mars", "with": ["ada"]});
     let body = EventBody::Other(OtherEvent { kind: "teleported".to_owned(), data });
     let subjects = ["_p", "_xyz", "_q-abc", "_w-_v-1"].map(|name| name.parse::<Subject>().unwrap());

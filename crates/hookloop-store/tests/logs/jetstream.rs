@@ -54,7 +54,7 @@ fn a_log_reads_its_own_writes_from_every_server() {
 }
 
 #[test]
-fn what_others_write_meanwhile_is_not_a_loss() {
+fn concurrent_writes_while_opening_are_not_reported_as_loss() {
     const OPENED: usize = 10;
     let (log, server) = on_one_server();
     let access = access(std::slice::from_ref(&server));
@@ -79,7 +79,7 @@ fn what_others_write_meanwhile_is_not_a_loss() {
 }
 
 #[test]
-fn readers_leave_nothing_behind() {
+fn readers_leave_no_consumers_on_the_server() {
     let (log, server) = on_one_server();
     log.append(&[note(0)]).unwrap();
     for _ in 0..20 {

@@ -190,24 +190,24 @@ macro_rules! failures {
 }
 
 failures!(
-    another_write_in_flight,
-    overtaken_says_the_server_and_is_wrong,
-    far_behind_says_the_server_and_is_wrong,
-    duplicate_says_the_server_and_is_wrong,
-    really_overtaken,
-    never_was_there,
-    an_answer_that_is_lost,
-    an_answer_that_is_lost_before_someone_writes,
+    an_error_for_a_write_in_flight_is_retried,
+    a_false_conflict_is_retried,
+    a_false_conflict_of_a_new_leader_is_retried,
+    a_false_duplicate_error_is_retried,
+    a_real_conflict_is_reported,
+    a_version_that_never_existed_is_a_conflict,
+    a_lost_answer_stores_events_once,
+    an_append_is_found_after_a_lost_answer_and_a_write,
     an_event_found_behind_others_after_a_lost_delivery,
-    an_event_that_is_lost,
-    an_event_that_is_lost_before_someone_writes,
-    nobody_listens,
-    a_connection_cut_before,
-    a_connection_cut_after,
-    a_connection_cut_half_way,
-    an_event_that_is_late,
-    a_refusal,
-    a_batch_again,
+    a_lost_event_is_resent_and_stored_once,
+    a_lost_event_conflicts_with_a_rival_write,
+    a_no_responders_error_is_retried,
+    a_connection_cut_before_an_append_stores_events_once,
+    a_connection_cut_after_an_append_stores_events_once,
+    a_connection_cut_within_a_batch_stores_events_once,
+    a_delayed_event_is_stored_once,
+    a_permanent_refusal_stores_nothing,
+    a_stored_batch_is_recognized,
 );
 
 fn stores_once_after(bed: &Bed<'_>, size: Size, fault: Fault, times: usize) {
@@ -219,16 +219,16 @@ fn stores_once_after(bed: &Bed<'_>, size: Size, fault: Fault, times: usize) {
     assert_eq!(appended, AppendOutcome::At(bed.last_after(0)));
 }
 
-fn another_write_in_flight(bed: &Bed<'_>, size: Size) {
+fn an_error_for_a_write_in_flight_is_retried(bed: &Bed<'_>, size: Size) {
     stores_once_after(bed, size, Fault::refusal(10_164, "wrong last sequence"), 3);
 }
 
-fn overtaken_says_the_server_and_is_wrong(bed: &Bed<'_>, size: Size) {
+fn a_false_conflict_is_retried(bed: &Bed<'_>, size: Size) {
     stores_once_after(bed, size, Fault::refusal(10_071, "wrong last sequence: 7"), 2);
 }
 
 /// A server that has just become the leader may not have everything yet that it has to show.
-fn far_behind_says_the_server_and_is_wrong(bed: &Bed<'_>, size: Size) {
+fn a_false_conflict_of_a_new_leader_is_retried(bed: &Bed<'_>, size: Size) {
     let before = first(size);
     let at = bed.direct.append(&before).unwrap().first();
     let mut next = vec![new(4, "a", at)];
@@ -243,11 +243,11 @@ fn far_behind_says_the_server_and_is_wrong(bed: &Bed<'_>, size: Size) {
     assert_eq!(appended, AppendOutcome::At(bed.last_after(at)));
 }
 
-fn duplicate_says_the_server_and_is_wrong(bed: &Bed<'_>, size: Size) {
+fn a_false_duplicate_error_is_retried(bed: &Bed<'_>, size: Size) {
     stores_once_after(bed, size, Fault::refusal(10_201, "contains duplicate"), 2);
 }
 
-fn really_overtaken(bed: &Bed<'_>, size: Size) {
+fn a_real_conflict_is_reported(bed: &Bed<'_>, size: Size) {
     let mut batch = first(size);
     let rival = NewEvent {
         event: Event { id: EventId([8; 16]), ..batch[batch.len() - 1].event.clone() },
@@ -262,7 +262,7 @@ fn really_overtaken(bed: &Bed<'_>, size: Size) {
 }
 
 /// A version that the subject never had.
-fn never_was_there(bed: &Bed<'_>, size: Size) {
+fn a_version_that_never_existed_is_a_conflict(bed: &Bed<'_>, size: Size) {
     let batch = first(size);
     let at = bed.direct.append(&batch).unwrap().first();
     let mut next = vec![new(4, "a", at + 1_000)];
@@ -273,11 +273,11 @@ fn never_was_there(bed: &Bed<'_>, size: Size) {
     bed.assert_log(&[&batch]);
 }
 
-fn an_answer_that_is_lost(bed: &Bed<'_>, size: Size) {
+fn a_lost_answer_stores_events_once(bed: &Bed<'_>, size: Size) {
     stores_once_after(bed, size, Fault::LoseAnswer, 1);
 }
 
-fn an_answer_that_is_lost_before_someone_writes(bed: &Bed<'_>, size: Size) {
+fn an_append_is_found_after_a_lost_answer_and_a_write(bed: &Bed<'_>, size: Size) {
     let batch = first(size);
     bed.plan(Fault::LoseAnswer);
     std::thread::scope(|scope| {
@@ -317,11 +317,11 @@ fn an_event_found_behind_others_after_a_lost_delivery(bed: &Bed<'_>, size: Size)
     });
 }
 
-fn an_event_that_is_lost(bed: &Bed<'_>, size: Size) {
+fn a_lost_event_is_resent_and_stored_once(bed: &Bed<'_>, size: Size) {
     stores_once_after(bed, size, Fault::Lose, 1);
 }
 
-fn an_event_that_is_lost_before_someone_writes(bed: &Bed<'_>, size: Size) {
+fn a_lost_event_conflicts_with_a_rival_write(bed: &Bed<'_>, size: Size) {
     let batch = first(size);
     bed.plan(Fault::Lose);
     std::thread::scope(|scope| {
@@ -334,19 +334,19 @@ fn an_event_that_is_lost_before_someone_writes(bed: &Bed<'_>, size: Size) {
     });
 }
 
-fn nobody_listens(bed: &Bed<'_>, size: Size) {
+fn a_no_responders_error_is_retried(bed: &Bed<'_>, size: Size) {
     stores_once_after(bed, size, Fault::NoResponders, 3);
 }
 
-fn a_connection_cut_before(bed: &Bed<'_>, size: Size) {
+fn a_connection_cut_before_an_append_stores_events_once(bed: &Bed<'_>, size: Size) {
     stores_once_after(bed, size, Fault::Cut, 1);
 }
 
-fn a_connection_cut_after(bed: &Bed<'_>, size: Size) {
+fn a_connection_cut_after_an_append_stores_events_once(bed: &Bed<'_>, size: Size) {
     stores_once_after(bed, size, Fault::CutAnswer, 1);
 }
 
-fn a_connection_cut_half_way(bed: &Bed<'_>, size: Size) {
+fn a_connection_cut_within_a_batch_stores_events_once(bed: &Bed<'_>, size: Size) {
     let batch = first(size);
     let fault = Plan { after: batch.len() - 1, ..Plan::next(EVENTS, Fault::Cut) };
     bed.proxy.plan(fault);
@@ -356,12 +356,12 @@ fn a_connection_cut_half_way(bed: &Bed<'_>, size: Size) {
     assert_eq!(appended.first(), bed.direct.last(&task("a")).unwrap().unwrap().seq);
 }
 
-fn an_event_that_is_late(bed: &Bed<'_>, size: Size) {
+fn a_delayed_event_is_stored_once(bed: &Bed<'_>, size: Size) {
     stores_once_after(bed, size, Fault::Delay(TOO_LATE), 1);
 }
 
 /// A write that can't succeed is not tried again, and nothing is stored.
-fn a_refusal(bed: &Bed<'_>, size: Size) {
+fn a_permanent_refusal_stores_nothing(bed: &Bed<'_>, size: Size) {
     bed.plan(Fault::refusal(10_054, "message size exceeds maximum allowed"));
     let refused = bed.troubled.append(&first(size));
     assert!(
@@ -373,7 +373,7 @@ fn a_refusal(bed: &Bed<'_>, size: Size) {
 }
 
 /// A batch that was stored before is known, also when the server can't answer at first.
-fn a_batch_again(bed: &Bed<'_>, size: Size) {
+fn a_stored_batch_is_recognized(bed: &Bed<'_>, size: Size) {
     let batch = first(size);
     let at = bed.direct.append(&batch).unwrap().first();
     assert_eq!(bed.troubled.append(&batch).unwrap(), AppendOutcome::Before(at));
@@ -387,7 +387,7 @@ fn a_batch_again(bed: &Bed<'_>, size: Size) {
 
 /// A holder learns that its heartbeat was refused.
 #[test]
-fn a_beat_that_is_refused_is_said() {
+fn a_refused_heartbeat_is_an_error() {
     let server = Server::single();
     let bed = Bed::new(std::slice::from_ref(&server), "p", Size::Alone);
     let held = HeldResource::Task("a".parse().unwrap());
@@ -400,7 +400,7 @@ fn a_beat_that_is_refused_is_said() {
 
 /// The log of a project that was copied has the ids of the other, and may share its stream.
 #[test]
-fn two_projects_of_one_stream_with_the_same_ids() {
+fn projects_of_one_stream_may_have_events_with_the_same_ids() {
     let server = Server::single();
     let access = NatsOptions::at(server.url(), vec![server.monitor_url()]);
     let logs = ["demo", "p21"].map(|name| {
@@ -431,7 +431,7 @@ fn two_projects_of_one_stream_with_the_same_ids() {
 /// A server takes so many batches at a time; those that were begun and left hold their places for
 /// ten seconds.
 #[test]
-fn more_batches_than_a_server_takes_at_once() {
+fn an_append_is_retried_while_the_server_has_too_many_batches() {
     const AT_ONCE: usize = 50;
     let server = Server::single();
     let bed = Bed::new(std::slice::from_ref(&server), "p", Size::Batch);
@@ -457,7 +457,7 @@ fn more_batches_than_a_server_takes_at_once() {
 
 /// A server that starts is offline until the cluster has heard from it.
 #[test]
-fn a_stream_that_cannot_be_placed_for_now_is_asked_for_again() {
+fn stream_creation_is_retried_while_a_peer_is_offline() {
     const CREATE: &str = "$JS.API.STREAM.CREATE.";
     const OFFLINE: &str = "no suitable peers for placement, peer offline";
     const TAGS: &str = "no suitable peers for placement, tags not matched";

@@ -97,7 +97,7 @@ fn follows_across_a_restart_of_the_server() {
 
 /// Nothing is read while the server restarts and events come.
 #[test]
-fn follows_across_a_restart_that_it_does_not_notice() {
+fn follows_across_restarts_while_nothing_is_read() {
     let server = Server::single();
     let log = connect(&server, server.url());
     let mut follower = log.follow(1).unwrap();
@@ -141,7 +141,7 @@ fn follows_when_its_consumer_is_deleted() {
 
 /// More events than a client keeps for a follower that does not read.
 #[test]
-fn follows_when_it_was_too_slow() {
+fn follows_after_more_events_than_its_buffer_holds() {
     const BATCHES: u64 = 72;
     let server = Server::single();
     let (log, writer) = (connect(&server, server.url()), connect(&server, server.url()));
@@ -192,7 +192,7 @@ impl Machine {
 }
 
 #[test]
-fn a_view_whose_file_is_deleted_is_made_again() {
+fn a_deleted_view_file_is_rebuilt() {
     let server = Server::single();
     let machine = Machine::new(access(&server, server.url()));
     let store = machine.open();
@@ -224,7 +224,7 @@ fn a_live_view_follows_across_a_restart() {
 }
 
 #[test]
-fn a_new_machine_starts_with_a_snapshot_and_what_came_after() {
+fn a_new_machine_loads_a_snapshot_and_later_events() {
     let server = Server::single();
     let machine = Machine::new(access(&server, server.url()));
     let old = machine.open();
@@ -244,7 +244,7 @@ fn a_new_machine_starts_with_a_snapshot_and_what_came_after() {
 }
 
 #[test]
-fn half_a_snapshot_is_ignored() {
+fn an_incomplete_snapshot_is_ignored() {
     let server = Server::single();
     let machine = Machine::new(access(&server, server.url()));
     let old = machine.open();
@@ -261,7 +261,7 @@ fn half_a_snapshot_is_ignored() {
 
 /// The snapshot before it stays, and a new machine starts with that one.
 #[test]
-fn a_snapshot_that_can_not_be_saved_is_said() {
+fn a_failed_snapshot_is_an_error_and_the_previous_one_is_kept() {
     let server = Server::single();
     let proxy = Proxy::to(server.client_address());
     let machine = Machine::new(access(&server, proxy.url()));
@@ -281,7 +281,7 @@ fn a_snapshot_that_can_not_be_saved_is_said() {
 }
 
 #[test]
-fn what_is_not_a_view_is_no_snapshot() {
+fn a_snapshot_that_is_no_database_is_ignored() {
     let server = Server::single();
     let log = connect(&server, server.url());
     append(&log, 1, 3);
@@ -296,7 +296,7 @@ fn what_is_not_a_view_is_no_snapshot() {
 
 /// A worker has many projects, and the servers have many workers.
 #[test]
-fn logs_that_share_their_links_have_one_connection_and_each_its_events() {
+fn logs_with_shared_links_use_one_connection() {
     let server = Server::single();
     let connections = || server.monitor("/varz").unwrap()["connections"].as_u64().unwrap();
     let open = |links: &Option<NatsLinks>, name: &str| {

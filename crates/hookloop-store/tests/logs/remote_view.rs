@@ -200,7 +200,7 @@ fn identity(_: Option<String>) -> Result<LogIdentity, StoreError> {
 }
 
 #[test]
-fn a_view_that_misses_nothing_is_whole() {
+fn a_view_of_all_events_passes_verification() {
     let store = Store::over(Arc::new(leaky(0))).unwrap();
     let memory = Store::over(Arc::new(leaky(0).log)).unwrap();
     assert_eq!(hash(&store), hash(&memory));
@@ -209,7 +209,7 @@ fn a_view_that_misses_nothing_is_whole() {
 
 /// The event behind it on its task tells.
 #[test]
-fn an_event_that_did_not_arrive_is_missed() {
+fn a_missing_event_is_reported_as_damage() {
     let missed = Store::over(Arc::new(leaky(3))).map(drop);
     let damaged = matches!(missed, Err(StoreError::Log(LogError::Damaged { seq: 4, ref reason }))
         if reason.contains("something is missing"));
@@ -218,7 +218,7 @@ fn an_event_that_did_not_arrive_is_missed() {
 
 /// Events before the gap stay in the view, and no event behind it is taken in.
 #[test]
-fn a_view_in_a_file_stays_before_the_gap() {
+fn a_view_file_stops_before_a_missing_event() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("view.db");
     let open = |engine: Leaky| Store::over_at(Arc::new(engine), found(&path), identity).unwrap();
@@ -237,7 +237,7 @@ fn a_view_in_a_file_stays_before_the_gap() {
 
 /// A server that does not show the end of its log has not lost events by that.
 #[test]
-fn an_end_of_the_log_that_cannot_be_read_is_no_loss() {
+fn an_unreadable_end_of_the_log_is_not_reported_as_loss() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("view.db");
     let open = |engine: Leaky| Store::over_at(Arc::new(engine), found(&path), identity).unwrap();
@@ -252,7 +252,7 @@ fn an_end_of_the_log_that_cannot_be_read_is_no_loss() {
 }
 
 #[test]
-fn a_new_machine_starts_with_a_snapshot_and_what_came_after() {
+fn a_new_machine_loads_a_snapshot_and_later_events() {
     let (log, dir) = (MemoryLog::default(), tempfile::tempdir().unwrap());
     let old = Store::over(Arc::new(log.clone())).unwrap();
     log.append(&[created(1, "a"), created(2, "b")]).unwrap();
@@ -272,7 +272,7 @@ fn a_new_machine_starts_with_a_snapshot_and_what_came_after() {
 
 /// Each has found no file: the second does not take it away from the first.
 #[test]
-fn of_two_that_make_a_view_at_once_both_have_the_same() {
+fn a_view_file_created_by_two_processes_is_shared() {
     let (log, dir) = (MemoryLog::default(), tempfile::tempdir().unwrap());
     let old = Store::over(Arc::new(log.clone())).unwrap();
     log.append(&[created(1, "a"), created(2, "b")]).unwrap();
@@ -293,7 +293,7 @@ fn of_two_that_make_a_view_at_once_both_have_the_same() {
 }
 
 #[test]
-fn a_snapshot_that_is_no_view_is_ignored() {
+fn an_invalid_snapshot_is_ignored() {
     let log = MemoryLog::default();
     log.append(&[created(1, "a"), created(2, "b")]).unwrap();
     let whole = Store::over(Arc::new(log.clone())).unwrap();
@@ -313,7 +313,7 @@ fn a_snapshot_that_is_no_view_is_ignored() {
 /// A thread that waits for more events does not wait for the interval of a follower's own
 /// heartbeats.
 #[test]
-fn a_silent_follower_is_replaced_when_more_is_known_to_be_there() {
+fn a_silent_follower_is_replaced_when_an_append_conflicts() {
     let log = leaky(0);
     let store = Store::over(Arc::new(log.clone())).unwrap();
     log.silent.store(1, Ordering::SeqCst);

@@ -75,7 +75,7 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("hooks", "hookloop hooks list"),
     ("hooks list", "hookloop hooks list --json"),
     ("hooks show", "hookloop hooks show tests"),
-    ("hooks explain", "hookloop hooks explain tests"),
+    ("hooks explain", "hookloop hooks explain stop"),
     ("hooks trust", "hookloop hooks trust --show"),
     ("hooks run", "hookloop hooks run tests"),
     ("hooks enable", "hookloop hooks enable tests"),

@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn help_stands_for_an_option_of_the_command() {
+    fn the_command_help_is_read_as_the_option_help() {
         let of = |line| HelpRequest::of(words(line));
         assert_eq!(of("help"), HelpRequest::Words(words("-h")));
         assert_eq!(of("help task add"), HelpRequest::Words(words("task add --help")));
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_are_described_in_a_line() {
+    fn command_descriptions_fit_on_one_line() {
         let text = with_overview(Cli::command(), true).render_help().to_string();
         for line in text.lines() {
             assert!(line.chars().count() <= 100, "{line}");

@@ -120,7 +120,8 @@ pub(super) fn agent_of(name: &str) -> CliResult<NativeAgent> {
 }
 
 fn agreed(out: &mut CommandOutput, agent: NativeAgent, hint: &str) -> CliResult<bool> {
-    ask(out, &format!("these changes for {}", agent.name()), "Write these changes?", hint)
+    let what = format!("these changes for {}", agent.name());
+    ask(out, &what, "Write these changes?", |error| error.hint(hint))
 }
 
 /// Returns the directories of the agents' settings, from the environment.

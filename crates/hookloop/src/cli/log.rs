@@ -1,11 +1,14 @@
 use std::time::Duration;
 
+use hookloop_core::event::EventBody;
 use hookloop_core::id::Subject;
+use hookloop_core::nearest::did_you_mean;
+use hookloop_core::point::HOOK_NAMESPACE;
 use hookloop_engine::project::Project;
 use hookloop_engine::store::{Seq, StoredEvent};
 
 use crate::cli::context::CommandContext;
-use crate::error::CliResult;
+use crate::error::{CliError, CliResult};
 use crate::ids;
 use crate::json_output::EventJson;
 use crate::output::{BOLD, CommandOutput, DIM};
@@ -59,6 +62,7 @@ impl EventLogArgs {
         } else {
             context.log_to_read()?
         };
+        self.check_types(&project)?;
         let subject = self.task.as_ref().map(|task| subject(&project, task)).transpose()?;
         let limit = match (self.limit, context.out.terminal && !context.out.json && !self.follow) {
             (Some(0), _) => usize::MAX,
@@ -77,6 +81,26 @@ impl EventLogArgs {
         } else {
             Ok(())
         }
+    }
+
+    /// Refuses a type that this version does not know, unless a newer version wrote an event of it.
+    fn check_types(&self, project: &Project) -> CliResult {
+        let known = EventBody::type_names();
+        let is_known = |wanted: &str| known.contains(&wanted) || wanted.starts_with(HOOK_NAMESPACE);
+        let mut unknown: Vec<&str> = self.types.iter().map(String::as_str).collect();
+        unknown.retain(|wanted| !is_known(wanted));
+        let mut next = 1;
+        while let Some(wanted) = unknown.first() {
+            let events = project.log().read(next, PAGE)?;
+            let Some(last) = events.last() else {
+                let nearest = did_you_mean(wanted, known.iter().copied());
+                return Err(CliError::usage(format!("unknown event type `{wanted}`{nearest}"))
+                    .advice("`hookloop log` prints the type of each event"));
+            };
+            next = last.seq + 1;
+            unknown.retain(|wanted| !events.iter().any(|one| one.event.body.kind() == *wanted));
+        }
+        Ok(())
     }
 
     fn admits(&self, stored: &StoredEvent) -> bool {

@@ -11,7 +11,7 @@ use hookloop_hooks::runner::HookRunner;
 use hookloop_process::Cancel;
 use serde::Serialize;
 
-use super::session::{heed_signals, runner};
+use super::session::{handle_signals, runner};
 use super::value_parsers::length;
 use crate::cli::context::CommandContext;
 use crate::error::CliResult;
@@ -90,7 +90,7 @@ impl MergeArgs {
     pub(crate) fn run(self, context: &mut CommandContext) -> CliResult {
         let project = context.project()?;
         let runner = runner(&project)?;
-        let stop = heed_signals()?;
+        let stop = handle_signals()?;
         // A review whose program died may hold a reservation that others need.
         super::resume::end_interrupted(context, &project, &stop)?;
         let until = self.wait.map(|time| Instant::now() + time);

@@ -98,7 +98,7 @@ impl ResumeArgs {
         let project = traces::begin(context, project)?;
         let runner = runner(&project)?;
         let wanted = self.session.as_deref();
-        let stop = session::heed_signals()?;
+        let stop = session::handle_signals()?;
         let answer = self.answer.as_deref();
         let id = prepare(&project, runner, wanted, (&self.limits.changes(), answer))?;
         let ResumeArgs { with_changed_hooks, take_over, share_checkout, plain, .. } = self;

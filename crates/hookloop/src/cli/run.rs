@@ -222,7 +222,7 @@ impl RunArgs {
             AgentChoices { model: wish.model.clone(), permissions: wish.permissions.clone() };
         let fallback = wish.fallback.iter().flat_map(|fallback| fallback.agents.clone()).collect();
         session::muster(&project, &AgentNames { agent: wish.agent.clone(), wanted, fallback })?;
-        let stop = session::heed_signals()?;
+        let stop = session::handle_signals()?;
         super::resume::end_interrupted(context, &project, &stop)?;
         if in_worktree {
             return session::worktree::run(context, &project, wish, stop, look);

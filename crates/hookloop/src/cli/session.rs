@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use hookloop_agents as agents;
+use hookloop_agents::AgentPowers;
 use hookloop_agents::agent_chain::AgentNames;
 use hookloop_agents::readiness::check_ready;
 use hookloop_agents::repo_consent::AgentRefusal;
@@ -151,7 +152,8 @@ pub(super) fn muster(project: &Project, roll: &AgentNames) -> CliResult<Vec<Stri
         let what =
             if what.is_empty() { String::new() } else { format!(" ({})", plain(&what.join(", "))) };
         let role = if place == 0 { "agent" } else { "then" };
-        lines.push(format!("{role} {}{what} may {}", plain(name), settings.powers()));
+        let powers = AgentPowers(&settings).to_string();
+        lines.push(format!("{role} {}{what} may {}", plain(name), plain(&powers)));
         let ready = check_ready(&settings, runner).map_err(AgentRefusal::from)?;
         if let Some(command) = ready.unsure_login {
             lines.push(format!(
@@ -220,7 +222,7 @@ fn is_sound(session: &Session) -> bool {
 }
 
 /// Handles signals: the first ends the session in order, the second ends the program.
-pub(super) fn heed_signals() -> CliResult<StopSwitch> {
+pub(super) fn handle_signals() -> CliResult<StopSwitch> {
     let stop = StopSwitch::new()?;
     let asked = Arc::new(AtomicBool::new(false));
     for signals in [&[SIGINT][..], &[SIGTERM, SIGHUP]] {
@@ -228,9 +230,11 @@ pub(super) fn heed_signals() -> CliResult<StopSwitch> {
         for signal in signals {
             signal_hook::low_level::pipe::register(*signal, OwnedFd::from(writes.try_clone()?))?;
         }
-        let heed = SignalHandler { reads, asked: Arc::clone(&asked), stop: stop.clone() };
+        let handler = SignalHandler { reads, asked: Arc::clone(&asked), stop: stop.clone() };
         let is_key = signals == [SIGINT];
-        std::thread::Builder::new().name("signals".to_owned()).spawn(move || heed.run(is_key))?;
+        std::thread::Builder::new()
+            .name("signals".to_owned())
+            .spawn(move || handler.run(is_key))?;
     }
     Ok(stop)
 }

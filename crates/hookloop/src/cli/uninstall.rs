@@ -37,7 +37,8 @@ impl UninstallArgs {
         let scope = ground.scope.name();
         if !plan.changes.is_empty() && !self.yes {
             let hint = format!("hookloop uninstall {name} --{scope} --yes");
-            if !ask(out, &format!("these changes for {name}"), "Write these changes?", &hint)? {
+            let what = format!("these changes for {name}");
+            if !ask(out, &what, "Write these changes?", |error| error.hint(hint))? {
                 return Err(CliError::refused("nothing was written"));
             }
         }

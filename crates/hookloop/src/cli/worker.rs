@@ -24,7 +24,8 @@ use hookloop_engine::store::NatsLinks;
 use hookloop_fleet::fleet::Fleet;
 use hookloop_fleet::telemetry::TraceExporter;
 use hookloop_fleet::worker::{
-    PostParts, SLOTS_MAX, ServedPost, Worker, WorkerPlan, WorkerStop, WorkerUpdate, check_out,
+    SLOTS_MAX, Worker, WorkerPlan, WorkerProject, WorkerProjectParts, WorkerStop, WorkerUpdate,
+    check_out,
 };
 use hookloop_git::repo::RepoError;
 use hookloop_process::Cancel;
@@ -137,7 +138,7 @@ impl WorkerArgs {
         let Some(first) = sites.first() else {
             return Err(CliError::usage("no project to work on"));
         };
-        let urls = |site: &PostParts| match site.project.kept() {
+        let urls = |site: &WorkerProjectParts| match site.project.kept() {
             LogLocation::Here => String::new(),
             LogLocation::Nats { urls, .. } => urls.clone(),
         };
@@ -152,22 +153,24 @@ impl WorkerArgs {
         let endpoint = self.endpoint(&home)?;
         let exporter = traces::start(context, true)?;
         heartbeat::start();
-        let quit = heed_signals()?;
+        let quit = handle_signals()?;
         // Heartbeats get a higher priority than the processes that start from here on. If the system refuses, all have
         // the same priority.
         if let Err(error) = rustix::process::setpriority_process(None, self.nice) {
             tracing::warn!(nice = self.nice, %error, "heartbeats have no priority over the work");
         }
         let sites = sites.into_iter().map(|site| shown(site, exporter.as_ref()));
-        let posts: Vec<ServedPost> = sites.map(|site| ServedPost::open(site, &fleet)).collect();
-        let projects = posts.iter().map(|post| (post.name().to_owned(), post.clone_project()));
-        let tally = Arc::new(WorkerTally::new(projects.collect(), plan.slots, exporter));
-        tell_beginning(context, &plan, &posts)?;
+        let projects: Vec<WorkerProject> =
+            sites.map(|site| WorkerProject::open(site, &fleet)).collect();
+        let named = projects.iter();
+        let named = named.map(|served| (served.name().to_owned(), served.clone_project()));
+        let tally = Arc::new(WorkerTally::new(named.collect(), plan.slots, exporter));
+        tell_beginning(context, &plan, &projects)?;
         if let Some(endpoint) = endpoint {
             tell_endpoint(context, &endpoint)?;
             endpoint.serve(Arc::clone(&tally))?;
         }
-        work(context, &Worker::new(plan, posts, fleet), &quit, &tally)
+        work(context, &Worker::new(plan, projects, fleet), &quit, &tally)
     }
 
     /// The projects to work on, each opened.
@@ -176,7 +179,7 @@ impl WorkerArgs {
         context: &CommandContext,
         home: &Path,
         surroundings: &LaunchContext,
-    ) -> CliResult<Vec<PostParts>> {
+    ) -> CliResult<Vec<WorkerProjectParts>> {
         let known = context.user()?.projects;
         let wanted: Vec<WantedProject> = match self.projects.as_slice() {
             [] => match context.place() {
@@ -194,7 +197,7 @@ impl WorkerArgs {
                 named.iter().map(find).collect::<CliResult<_>>()?
             }
         };
-        let mut sites: Vec<PostParts> = Vec::new();
+        let mut sites: Vec<WorkerProjectParts> = Vec::new();
         for wanted in wanted {
             let site = wanted.open(home, surroundings)?;
             if !sites.iter().any(|known| known.place == site.place) {
@@ -257,7 +260,7 @@ enum WantedProject<'a> {
 }
 
 impl WantedProject<'_> {
-    fn open(self, home: &Path, surroundings: &LaunchContext) -> CliResult<PostParts> {
+    fn open(self, home: &Path, surroundings: &LaunchContext) -> CliResult<WorkerProjectParts> {
         let name = match self {
             WantedProject::There(_) => "",
             WantedProject::Known(name, _) => name,
@@ -287,7 +290,7 @@ impl WantedProject<'_> {
         let worker = Caller::known(&user_name(), identity);
         let project = Project::open(&place, worker, &surroundings)?;
         project.tend()?;
-        Ok(PostParts { project, place, weight, source, surroundings })
+        Ok(WorkerProjectParts { project, place, weight, source, surroundings })
     }
 }
 
@@ -334,9 +337,9 @@ fn work(
 fn tell_beginning(
     context: &mut CommandContext,
     plan: &WorkerPlan,
-    posts: &[ServedPost],
+    projects: &[WorkerProject],
 ) -> CliResult {
-    let names: Vec<&str> = posts.iter().map(ServedPost::name).collect();
+    let names: Vec<&str> = projects.iter().map(WorkerProject::name).collect();
     let name = &plan.name;
     let slots = plan.slots;
     let agent = plain(&plan.agent);
@@ -358,11 +361,11 @@ fn tell_beginning(
 }
 
 /// Returns a project whose sessions are sent to a collector, if there is one. Each session is its own trace.
-fn shown(site: PostParts, exporter: Option<&TraceExporter>) -> PostParts {
+fn shown(site: WorkerProjectParts, exporter: Option<&TraceExporter>) -> WorkerProjectParts {
     match exporter.cloned() {
         Some(exporter) => {
             let tracing = SessionTraces { exporter: Arc::new(exporter), parent: None };
-            PostParts { project: site.project.traced(tracing), ..site }
+            WorkerProjectParts { project: site.project.traced(tracing), ..site }
         }
         None => site,
     }
@@ -405,7 +408,7 @@ fn lease(text: &str) -> std::result::Result<u64, String> {
 }
 
 /// Handles signals: the first lets the worker finish, the second releases its tasks, the third ends the program.
-fn heed_signals() -> CliResult<WorkerStop> {
+fn handle_signals() -> CliResult<WorkerStop> {
     let quit = WorkerStop { drain: Cancel::new()?, now: Cancel::new()? };
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
     let of_thread = quit.clone();

@@ -10,7 +10,7 @@ use hookloop_engine::session::checkout::{is_of_session, session_of_worktree};
 use hookloop_engine::session::{lookup, session_directory};
 use serde::Serialize;
 
-use super::session::{heed_signals, runner};
+use super::session::{handle_signals, runner};
 use crate::cli::context::CommandContext;
 use crate::error::CliResult;
 use crate::ids;
@@ -82,7 +82,7 @@ fn state_of(project: &Project, kept: &TaskWorktree) -> Option<String> {
 impl WorktreeList {
     fn run(self, context: &mut CommandContext) -> CliResult {
         let project = context.project_to_read()?;
-        let stop = heed_signals()?;
+        let stop = handle_signals()?;
         let found = list(&project, runner(&project)?, stop.cancel())?;
         let out = &mut context.out;
         if out.json {
@@ -160,7 +160,7 @@ fn find_worktree(project: &Project, name: &str) -> CliResult<TaskId> {
 impl WorktreeClean {
     fn run(self, context: &mut CommandContext) -> CliResult {
         let project = context.project()?;
-        let stop = heed_signals()?;
+        let stop = handle_signals()?;
         let task = self.task.as_deref().map(|name| find_worktree(&project, name)).transpose()?;
         let before = self.older_than.and_then(|age| SystemTime::now().checked_sub(age));
         let wanted =

@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_file_takes_the_place_of_the_older_one() {
+    fn a_full_log_file_is_rotated_and_replaces_the_older_file() {
         let directory = tempfile::tempdir().unwrap();
         let read = |name: &str| fs::read_to_string(directory.path().join(name)).unwrap();
         let mut file = limited(directory.path(), 11);

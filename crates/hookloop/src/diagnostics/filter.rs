@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn options_set_the_levels() {
+    fn verbosity_options_set_the_log_levels() {
         assert!(filter(0, false, "").is_none());
         let info = filter(1, false, "").unwrap();
         check(&info, "hookloop_git::git", Level::INFO, true);
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn the_variable_has_directives_and_an_option_wins() {
+    fn options_override_the_directives_of_hookloop_log() {
         let named = filter(0, false, "warn, hookloop_store=trace,async_nats=INFO").unwrap();
         check(&named, "hookloop_store::sqlite", Level::TRACE, true);
         check(&named, "hookloop_git", Level::WARN, true);
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_directive_is_named() {
+    fn an_invalid_log_directive_is_named() {
         let check = |text: &str, expected: &str| {
             let error = VerbosityArgs::default().filter(Some(OsStr::new(text))).unwrap_err();
             assert_eq!(error.message(), format!("HOOKLOOP_LOG can't be read: {expected}"));

@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_lose_user_and_password() {
+    fn user_and_password_are_redacted_from_urls() {
         let check =
             |text: &str, expected: &str| assert_eq!(without_url_credentials(text), expected);
         check("to nats://me:pass@host:4222, b", "to nats://[redacted:url]@host:4222, b");

@@ -15,8 +15,10 @@ use super::{CliError, FailureKind};
 
 impl From<Refusal> for CliError {
     fn from(refusal: Refusal) -> CliError {
-        let refused = CliError::refused(&refusal);
-        refused.maybe_hint(refusal.hint())
+        match &refusal {
+            Refusal::Timetable(bad) => CliError::usage(bad).advice(bad.advice()),
+            _ => CliError::refused(&refusal).maybe_hint(refusal.hint()),
+        }
     }
 }
 

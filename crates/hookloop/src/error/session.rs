@@ -4,6 +4,7 @@ use hookloop_engine::inbox::InboxError;
 use hookloop_engine::inbox::decision_record::flag_of;
 use hookloop_engine::launch::PerformError;
 use hookloop_engine::session::StartError;
+use hookloop_engine::session::prompt_template::PromptTemplateError;
 
 use super::CliError;
 
@@ -40,7 +41,7 @@ impl From<StartError> for CliError {
             StartError::Elsewhere(id, _) => {
                 CliError::refused(message).hint(format!("hookloop resume {id} --take-over"))
             }
-            StartError::Guest(id) | StartError::Review(id) => {
+            StartError::External(id) | StartError::Review(id) => {
                 CliError::refused(message).hint(format!("hookloop sessions show {id}"))
             }
             StartError::NotOver(id) => {
@@ -79,8 +80,16 @@ impl From<StartError> for CliError {
                     "wait for it, end it with `hookloop stop {session}`, or use a worktree: `hookloop run … --worktree`"
                 ))
             }
+            StartError::Template(error) => error.into(),
             StartError::LongMessage(_) => CliError::usage(message),
         }
+    }
+}
+
+impl From<PromptTemplateError> for CliError {
+    fn from(error: PromptTemplateError) -> CliError {
+        CliError::usage(error)
+            .advice("create the file, or change `prompt_template` in hookloop.yaml")
     }
 }
 
@@ -110,7 +119,7 @@ impl From<PerformError> for CliError {
         match error {
             PerformError::Engine(error) => error.into(),
             PerformError::Io(error) => error.into(),
-            PerformError::Template { .. } => CliError::usage(error),
+            PerformError::Template(error) => error.into(),
             PerformError::NoSession(_) => CliError::refused(error),
             PerformError::Nowhere => CliError::system(error),
         }

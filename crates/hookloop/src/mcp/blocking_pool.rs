@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn more_than_there_is_room_for_is_refused_at_once() {
+    async fn calls_over_the_limit_are_refused_at_once() {
         let pool = Arc::new(BlockingPool::new());
         let (go, waits) = channel::<()>();
         let waits = Arc::new(std::sync::Mutex::new(waits));
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_has_gone_holds_nobody_up() {
+    async fn an_abandoned_call_does_not_block_the_next_call() {
         let pool = BlockingPool::new();
         let (go, waits) = channel::<()>();
         let work = move |reply: WorkReply<()>| {

@@ -175,20 +175,20 @@ mod tests {
         r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#;
 
     #[test]
-    fn nothing_but_a_greeting_and_pings_before_the_greeting() {
+    fn requests_other_than_ping_are_refused_before_initialize() {
         let list = r#"{"jsonrpc":"2.0","id":2,"method":"tools/list"}"#;
         check(&[(GREETED, "ignore"), (list, "-32600 2"), (GREETING, "pass"), (GREETED, "pass")]);
         check(&[(r#"{"jsonrpc":"2.0","id":3,"method":"initialize"}"#, "-32602 3")]);
     }
 
     #[test]
-    fn a_greeting_that_is_refused_begins_nothing() {
+    fn a_refused_initialize_request_starts_no_session() {
         check(&[(PING, "pass"), (GREETING, "-32600 null"), (GREETED, "ignore")]);
     }
 
     /// Its answer may still come.
     #[test]
-    fn a_cancelled_id_is_not_used_again() {
+    fn a_cancelled_request_id_cannot_be_reused() {
         let other = GREETING.replace("\"id\":1", "\"id\":0");
         check(&[(&other, "pass"), (CANCEL, "ignore"), (PING, "pass"), (PING, "-32600 null")]);
         check(&[

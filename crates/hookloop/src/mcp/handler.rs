@@ -102,7 +102,7 @@ impl ServerHandler for McpHandler {
         };
         let answer = match tool.check(request.arguments.unwrap_or_default()) {
             Ok(arguments) => {
-                let work = move |desk: &_| tool.call(desk, arguments);
+                let work = move |tools: &_| tool.call(tools, arguments);
                 self.service.ask(context.ct.cancelled(), tool.writes, work).await
             }
             Err(refusal) => Err(refusal),
@@ -115,7 +115,7 @@ impl ServerHandler for McpHandler {
         _request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        let work = |desk: &_| Ok(resources::list(desk));
+        let work = |tools: &_| Ok(resources::list(tools));
         let listed = self.service.ask(context.ct.cancelled(), false, work).await;
         // Without a project there is nothing to read; tools say what is wrong.
         Ok(ListResourcesResult::with_all_items(listed.unwrap_or_default()))
@@ -127,7 +127,7 @@ impl ServerHandler for McpHandler {
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
         let uri = request.uri.clone();
-        let work = move |desk: &_| resources::read(desk, &uri);
+        let work = move |tools: &_| resources::read(tools, &uri);
         let read = self.service.ask(context.ct.cancelled(), false, work).await;
         read.map(Into::into).map_err(|refusal| resources::not_found(&refusal, &request.uri))
     }

@@ -30,7 +30,7 @@ pub(crate) struct ProjectOpener {
 
 #[derive(Debug)]
 struct OpenedProject {
-    desk: AgentTools,
+    tools: AgentTools,
     /// The stamps of the files that configure the project.
     stamps: [FileStamp; 3],
 }
@@ -55,7 +55,7 @@ impl ProjectOpener {
     }
 
     /// Returns the tools of the project with its current configuration. Blocks.
-    pub(super) fn desk(&self) -> Result<AgentTools, ToolRefusal> {
+    pub(super) fn tools(&self) -> Result<AgentTools, ToolRefusal> {
         let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
         let place = ProjectPaths::find(&directory(self.directory.as_deref())?, &state_home()?);
         let place = place.map_err(|error| match error {
@@ -74,27 +74,27 @@ impl ProjectOpener {
         ];
         // A server runs for hours; changed rules apply from the next call on.
         if let Some(opened) = opened.as_ref().filter(|opened| opened.stamps == stamps) {
-            return Ok(opened.desk.clone());
+            return Ok(opened.tools.clone());
         }
         let project =
             Project::open(&place, self.caller(), &surroundings).map_err(CliError::from)?;
-        let desk = match opened.as_ref() {
+        let tools = match opened.as_ref() {
             // Running work continues under the new rules.
-            Some(before) => before.desk.reopened(project),
+            Some(before) => before.tools.reopened(project),
             None => {
-                let desk = AgentTools::new(project, self.bound.clone()).map_err(CliError::from)?;
-                if self.is_shared { desk.shared() } else { desk }
+                let tools = AgentTools::new(project, self.bound.clone()).map_err(CliError::from)?;
+                if self.is_shared { tools.shared() } else { tools }
             }
         };
-        *opened = Some(OpenedProject { desk: desk.clone(), stamps });
-        Ok(desk)
+        *opened = Some(OpenedProject { tools: tools.clone(), stamps });
+        Ok(tools)
     }
 
     /// Closes the project, if it is open.
     pub(super) fn leave(&self) {
         let opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(opened) = opened {
-            opened.desk.project().clone().leave();
+            opened.tools.project().clone().leave();
         }
     }
 

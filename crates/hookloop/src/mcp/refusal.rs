@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use hookloop_engine::external::agent_tools::DeskError;
+use hookloop_engine::external::agent_tools::AgentToolError;
 use serde_json::{Value, json};
 
 use crate::error::{CliError, FailureKind};
@@ -10,7 +10,7 @@ use crate::mcp::blocking_pool::Unanswered;
 
 #[derive(Debug)]
 pub(crate) struct ToolRefusal {
-    /// For programs; docs/mcp.md has the list.
+    /// For programs; docs/reference/mcp-tools.md has the list.
     pub(crate) code: &'static str,
     pub(crate) message: Cow<'static, str>,
     /// The next step of the agent.
@@ -40,11 +40,13 @@ impl ToolRefusal {
     }
 }
 
-impl From<DeskError> for ToolRefusal {
-    fn from(error: DeskError) -> ToolRefusal {
+impl From<AgentToolError> for ToolRefusal {
+    fn from(error: AgentToolError) -> ToolRefusal {
         match error {
-            DeskError::Refused { code, message, next } => ToolRefusal::new(code, message, next),
-            DeskError::Engine(error) => CliError::from(error).into(),
+            AgentToolError::Refused { code, message, next } => {
+                ToolRefusal::new(code, message, next)
+            }
+            AgentToolError::Engine(error) => CliError::from(error).into(),
         }
     }
 }

@@ -39,8 +39,8 @@ const SHELVES: [ResourceShelf; 3] = [
 ];
 
 /// Those that there are now.
-pub(super) fn list(desk: &AgentTools) -> Vec<Resource> {
-    let is_there = |shelf: &&ResourceShelf| matches!(desk.read(shelf.document), Ok(Some(_)));
+pub(super) fn list(tools: &AgentTools) -> Vec<Resource> {
+    let is_there = |shelf: &&ResourceShelf| matches!(tools.read(shelf.document), Ok(Some(_)));
     let listed = |shelf: &ResourceShelf| {
         let resource = Resource::new(shelf.uri, shelf.name).with_description(shelf.about);
         resource.with_mime_type(shelf.mime)
@@ -48,7 +48,7 @@ pub(super) fn list(desk: &AgentTools) -> Vec<Resource> {
     SHELVES.iter().filter(is_there).map(listed).collect()
 }
 
-pub(super) fn read(desk: &AgentTools, uri: &str) -> Result<ReadResourceResult, ToolRefusal> {
+pub(super) fn read(tools: &AgentTools, uri: &str) -> Result<ReadResourceResult, ToolRefusal> {
     let shelf = SHELVES.iter().find(|shelf| shelf.uri == uri);
     let shelf = shelf.ok_or_else(|| {
         let known = SHELVES.map(|shelf| shelf.uri).join(", ");
@@ -58,7 +58,7 @@ pub(super) fn read(desk: &AgentTools, uri: &str) -> Result<ReadResourceResult, T
             format!("read one of {known}"),
         )
     })?;
-    match desk.read(shelf.document)? {
+    match tools.read(shelf.document)? {
         Some(text) => {
             let contents = ResourceContents::text(text, shelf.uri).with_mime_type(shelf.mime);
             Ok(ReadResourceResult::new(vec![contents]))

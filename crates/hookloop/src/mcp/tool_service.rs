@@ -59,13 +59,13 @@ impl ToolService {
             if reply.is_unwanted() {
                 return;
             }
-            let desk = match service.opener.desk() {
-                Ok(desk) => desk.for_call(of_call),
+            let tools = match service.opener.tools() {
+                Ok(tools) => tools.for_call(of_call),
                 Err(refusal) => return reply.send(Err(refusal)),
             };
-            reply.send(work(&desk));
+            reply.send(work(&tools));
             service.is_due.fetch_or(writes, Ordering::AcqRel);
-            service.tend(desk.project());
+            service.tend(tools.project());
         };
         let answered = self.pool.run(gone, work).await;
         if answered.is_err() {
@@ -84,10 +84,10 @@ impl ToolService {
         let work = move |reply: WorkReply<_>| {
             if !reply.is_unwanted() {
                 // The caller answers that the service is not available.
-                let desk = service.opener.desk().inspect_err(|error| {
+                let tools = service.opener.tools().inspect_err(|error| {
                     tracing::warn!(error = %error.message, "the project can't be opened");
                 });
-                reply.send(desk.ok().and_then(|desk| work(desk.project())));
+                reply.send(tools.ok().and_then(|tools| work(tools.project())));
             }
         };
         self.pool.run(std::future::pending(), work).await.ok().flatten()

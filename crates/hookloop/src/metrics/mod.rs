@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn text_of_others_stays_inside_of_its_quotes() {
+    fn label_values_are_escaped() {
         let mut page = MetricsPage::default();
         page.count(&table::TASKS, &[("project", "a\"} 1\nb\\"), ("state", "ready")], 2);
         assert_eq!(
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn so_many_names_and_no_more() {
+    fn label_values_over_the_limit_are_counted_as_other() {
         let mut page = MetricsPage::default();
         for number in 0..250 {
             let agent = format!("agent-{number}");
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_histogram_is_in_order() {
+    fn histogram_lines_are_in_the_order_of_the_format() {
         let mut page = MetricsPage::default();
         let labels = [("project", "p"), ("hook", "h")];
         page.histogram(

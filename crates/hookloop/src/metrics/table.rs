@@ -1,4 +1,4 @@
-//! Every metric. docs/operators.md has the same table.
+//! Every metric. docs/reference/metrics.md has the same metrics in the same order.
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MetricKind {

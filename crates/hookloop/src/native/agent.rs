@@ -250,7 +250,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_entry_is_known_again_by_its_command() {
+    fn installed_hook_entries_are_recognized_by_their_command() {
         for agent in NativeAgent::ALL {
             for program in
                 ["hookloop", "/opt/h/hookloop", "/home/a b/it's/hookloop", "/x/$y;`z`\"/hookloop"]

@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_shell_reads_the_program_as_it_is() {
+    fn a_quoted_program_path_is_read_unchanged_by_a_shell() {
         let path = "/home/a b/it's $HOME `x` \"q\"\\/hookloop";
         let line = format!("printf %s {}", quoted(path));
         let output = std::process::Command::new("/bin/sh").args(["-c", &line]).output();

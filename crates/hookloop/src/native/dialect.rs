@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::agent::NativeAgent;
 
-/// The start of a message from a gate to an agent. Gemini hands it to its own hooks as if its user had asked it.
+/// The start of a message from a gate to an agent. Gemini passes it to its own hooks as if its user had typed it.
 const FEEDBACK: &str = "hookloop: not done yet.";
 
 /// An event as hookloop understands it.
@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn events_have_many_spellings() {
+    fn hook_event_names_are_read_in_every_spelling() {
         for (name, event) in [
             ("Stop", NativeEvent::Stop),
             ("AfterAgent", NativeEvent::Stop),
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reply_is_said_in_the_agents_way() {
+    fn hook_replies_are_encoded_in_the_format_of_the_agent() {
         let payload = HookPayload::read(br#"{"hook_event_name":"BeforeAgent"}"#).unwrap();
         let say = |agent, reply| answer(agent, &payload, "before-agent", reply);
         let block = || HookReply::Block { reason: "a test fails".to_owned() };

@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_differs_is_shown() {
+    fn a_diff_has_only_changed_lines_and_their_context() {
         let old = "1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n11\n12\n";
         let new = "1\n2\n3\n4\nfour\n5\n6\n7\n8\n9\n10\n11\nx\n";
         assert_eq!(

@@ -314,7 +314,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_are_where_they_stand() {
+    fn members_have_their_text_range_and_value() {
         let text =
             "\u{feff}// a\r\n{ \"a\": [1, {\"b\": null},], /* } */ \"a\\u0062\": \"x\\\"//\", }\n";
         let document = JsoncDocument::read(text).unwrap();
@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fault_has_its_place() {
+    fn a_syntax_error_has_its_line_and_column() {
         for (text, line, column) in [
             ("{\n  \"a\": 1,\n  oops\n}", 3, 3),
             ("{\"a\": 1", 1, 7),
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_no_value() {
+    fn an_empty_document_has_no_root_value() {
         for text in ["", " \n", "// only\n", "\u{feff}"] {
             assert!(JsoncDocument::read(text).unwrap().root.is_none(), "{text:?}");
         }

@@ -9,7 +9,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_text_is_short_and_promises_nothing() {
+    fn the_skill_text_is_short_and_contains_no_promise() {
         assert!(TEXT.lines().count() <= 60);
         assert!(TEXT.starts_with("---\nname: hookloop\ndescription: "));
         assert_eq!(hookloop_core::promise::promises(TEXT), []);

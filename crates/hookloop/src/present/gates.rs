@@ -1,7 +1,7 @@
 //! Verdicts of gates, submissions and stop conditions in words.
 
 use hookloop_core::delivery::Submission;
-use hookloop_core::session::facts::{GatesEvaluated, SubmissionEvaluated};
+use hookloop_core::session::facts::{FILES_CHANGED, GatesEvaluated, SubmissionEvaluated};
 use hookloop_core::session::{JointVerdict, StopDecision, StopEvaluated, SubmitVerdict, stop};
 
 use super::names::{short_hash, some};
@@ -96,6 +96,7 @@ fn sent_back(failing: &[String]) -> String {
         check.map(|(_, check)| check.to_owned())
     };
     match (failing, failing.iter().map(of_gate).collect::<Option<Vec<_>>>(), gate) {
+        ([one], ..) if one.starts_with(FILES_CHANGED) => format!("sent back: {}", plain(one)),
         ([one], _, None) => format!("sent back: gate {} failed", plain(one)),
         (_, Some(checks), Some(gate)) => {
             let verb = if checks.len() == 1 { "fails" } else { "fail" };
@@ -134,6 +135,8 @@ mod tests {
         check(&["tests"], "sent back: gate tests failed");
         check(&["tests: latin1"], "sent back by tests: latin1 fails");
         check(&["tests: a", "tests: b"], "sent back by tests: a, b fail");
+        let changed = "files changed while the gates ran: stamp";
+        check(&[changed], "sent back: files changed while the gates ran: stamp");
         check(&["tests: a", "lint"], "sent back: 2 checks fail: tests: a, lint");
     }
 }

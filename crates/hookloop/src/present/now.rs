@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn waits_say_for_what_and_until_when() {
+    fn a_waiting_session_is_shown_with_reason_and_time() {
         let check = |step: NowStep, expected: &str| {
             assert_eq!(line(&record(step), Timestamp(5_000)), expected);
         };

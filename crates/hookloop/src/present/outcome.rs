@@ -90,7 +90,7 @@ pub(crate) fn outputs_left(session: &Session) -> Option<String> {
         return Some(format!("{lost} did not reach the agent: its final turn failed"));
     }
     let can_resume = session.plan.worker.is_none()
-        && !session.plan.has_guest()
+        && !session.plan.is_external()
         && !matches!(session.outcome, Some(SessionOutcome::Complete { .. }));
     (can_resume && !session.pending.is_empty()).then(|| {
         let one = "output or message waits";

@@ -39,7 +39,7 @@ pub(crate) fn work(work: &SessionWork) -> String {
 
 /// Returns the state of a session; a session of this machine that no process runs is interrupted.
 pub(crate) fn state(row: &SessionRow, is_running: bool, machine: &str) -> SessionState {
-    let is_there = is_running || row.machine != machine || lookup::is_of_guest(row);
+    let is_there = is_running || row.machine != machine || lookup::is_external(row);
     match (row.state, is_there) {
         (SessionState::Running, false) => SessionState::Interrupted,
         (state, _) => state,

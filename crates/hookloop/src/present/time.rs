@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn moments_are_rounded() {
+    fn relative_times_are_rounded() {
         for (ms, expected) in [
             (0, "now"),
             (4_999, "now"),

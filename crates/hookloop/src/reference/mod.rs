@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cell_is_one_line_of_one_column() {
+    fn table_cells_are_escaped_and_have_one_line() {
         assert_eq!(cell("a\n  b | c "), "a b \\| c");
         assert_eq!(list(["a", "b"]), "`a`, `b`");
     }

@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_of_fields_are_spelled_out_or_linked() {
+    fn nested_fields_are_listed_or_linked() {
         let root = json!({
             "type": "object",
             "properties": {
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn variants_are_one_table() {
+    fn variants_of_a_schema_are_merged_into_one_table() {
         let root = json!({
             "type": "object",
             "properties": {"gates": {"type": "integer"}},
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_value_may_be_is_said_in_words() {
+    fn schema_types_are_described_in_plain_text() {
         let check = |schema: Value, expected: &str| {
             assert_eq!(SchemaShape::linked(&Value::Null).kind(&schema), expected);
         };

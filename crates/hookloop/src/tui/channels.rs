@@ -220,7 +220,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn news_that_nobody_saw_are_replaced() {
+    fn unread_screen_updates_are_replaced() {
         let (channels, wakes) = ScreenChannels::new().unwrap();
         for trouble in ["old", "new"] {
             channels
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_is_answered_or_ends_with_the_session() {
+    fn a_retry_question_ends_with_an_answer_or_with_the_session() {
         let (channels, wakes) = ScreenChannels::new().unwrap();
         let question = || RetryQuestion { failing: vec!["tests".into()], retries: 2 };
         let stop = StopSwitch::new().unwrap();
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn who_orders_too_much_is_told() {
+    fn orders_over_the_limit_are_refused() {
         let (channels, _wakes) = ScreenChannels::new().unwrap();
         let ordered = (0..=WAITING_MAX)
             .map(|_| channels.order(ScreenEffect::Suspend))

@@ -167,7 +167,7 @@ pub(super) enum AgentOutput {
     /// The turn runs on another machine, which has its output.
     Elsewhere(String),
     /// The turn of an external session: its user sees the output.
-    Guest,
+    External,
     Here(OutputTail),
 }
 
@@ -214,7 +214,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pieces_become_lines() {
+    fn pieces_of_output_are_joined_into_lines() {
         let mut said = OutputTail::default();
         said.push(b"one\ntw");
         assert_eq!(said.last(9), ["one", "tw"]);
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flood_leaves_the_last_lines() {
+    fn an_output_tail_keeps_only_the_last_lines() {
         let mut said = OutputTail::default();
         (0..2 * SAID_MAX).for_each(|number| said.push(format!("{number}\n").as_bytes()));
         said.push(&vec![b'x'; 10 * OPEN_LINE_MAX]);

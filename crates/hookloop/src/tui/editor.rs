@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn the_cursor_moves_by_what_people_call_a_character() {
+    fn the_cursor_moves_by_grapheme_clusters() {
         use TextEdit::{Backspace, Delete, Home, Insert, Left, Right};
         let check = |edits: &[TextEdit<'_>], text: &str| assert_eq!(typed(edits).text(), text);
         check(&[Insert("e\u{301}x"), Left, Backspace], "x");
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_pasted_keeps_its_lines_and_acts_on_nothing() {
+    fn pasted_text_keeps_its_lines_and_loses_control_characters() {
         let editor = typed(&[TextEdit::Insert("one\r\ntwo\u{1b}[31m\u{202e}\0\tend")]);
         assert_eq!(editor.text(), "one\ntwo[31m    end");
         let long = typed(&[TextEdit::Insert(&"漢".repeat(100_000))]);

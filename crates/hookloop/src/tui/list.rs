@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_chosen_stays_chosen() {
+    fn the_selection_is_kept_when_the_list_changes() {
         let mut list = SelectList::default();
         filled(&mut list, &["a", "b", "c"]);
         list.go(ListMotion::By(1));
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_not_be_chosen_is_passed_over() {
+    fn items_that_cannot_be_selected_are_skipped() {
         let mut list = SelectList::default();
         filled(&mut list, &["-", "a", "-", "-", "b", "-"]);
         let mut went = |motion| {
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_filter_leaves_what_has_it() {
+    fn a_filter_keeps_only_matching_items() {
         let mut list = SelectList { filter: "Ä".to_owned(), ..SelectList::default() };
         filled(&mut list, &["one", "-x", "äh"]);
         assert_eq!((list.key(), list.count()), (Some("äh"), (1, 1)));
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn the_chosen_line_is_in_the_window() {
+    fn the_selected_item_is_in_the_window() {
         let names: Vec<String> = (0..100).map(|number| number.to_string()).collect();
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
         let mut list = SelectList::default();

@@ -144,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_search_goes_round() {
+    fn a_search_wraps_around_the_ends_of_the_text() {
         let mut pager = TextPager::new(String::new(), "one\ntwo\nONE more\nend");
         pager.sought = "one".to_owned();
         let mut went = |is_back| (pager.seek(is_back), pager.top);
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn motions_stay_in_the_text() {
+    fn scrolling_stays_within_the_text() {
         let text: String = (0..100).map(|number| format!("{number}\n")).collect();
         let mut pager = TextPager::new(String::new(), &text);
         pager.go(ListMotion::Last, 10);
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_huge_file_the_end_is_shown() {
+    fn only_the_end_of_a_huge_artifact_is_shown() {
         let directory = tempfile::tempdir().unwrap();
         let text = format!("{}\nthe end\n", "x".repeat(BYTES_MAX as usize));
         std::fs::write(directory.path().join("stdout"), text).unwrap();

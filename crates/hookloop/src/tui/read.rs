@@ -176,7 +176,7 @@ impl ContentReader {
         let is_ours = |row: &&SessionRow| {
             row.state == SessionState::Running
                 && row.machine == self.machine
-                && !lookup::is_of_guest(row)
+                && !lookup::is_external(row)
         };
         let ours = rows.iter().filter(is_ours).take(LIVENESS_MAX);
         self.alive = ours

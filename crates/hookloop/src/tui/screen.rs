@@ -137,7 +137,7 @@ struct ScreenLoop {
     state: ScreenState,
     channels: Arc<ScreenChannels>,
     wakes: UnixStream,
-    heeded: Vec<SigId>,
+    registered: Vec<SigId>,
     /// Signals: end, ctrl-c, and continue after a stop.
     is_ended: Arc<AtomicBool>,
     is_interrupted: Arc<AtomicBool>,
@@ -161,28 +161,28 @@ impl ScreenLoop {
             state,
             channels,
             wakes,
-            heeded: Vec::new(),
+            registered: Vec::new(),
             is_ended: Arc::clone(&is_ended),
             is_interrupted: Arc::clone(&is_interrupted),
             is_continued: Arc::clone(&is_continued),
         };
-        looping.heed(SIGWINCH, None)?;
-        looping.heed(SIGCONT, Some(is_continued))?;
+        looping.register(SIGWINCH, None)?;
+        looping.register(SIGCONT, Some(is_continued))?;
         if signals == SignalSource::Ours {
-            looping.heed(SIGINT, Some(is_interrupted))?;
-            looping.heed(SIGTERM, Some(Arc::clone(&is_ended)))?;
-            looping.heed(SIGHUP, Some(is_ended))?;
+            looping.register(SIGINT, Some(is_interrupted))?;
+            looping.register(SIGTERM, Some(Arc::clone(&is_ended)))?;
+            looping.register(SIGHUP, Some(is_ended))?;
         }
         Ok(looping)
     }
 
     /// A signal sets a flag, and wakes the loop.
-    fn heed(&mut self, signal: i32, flag: Option<Arc<AtomicBool>>) -> io::Result<()> {
+    fn register(&mut self, signal: i32, flag: Option<Arc<AtomicBool>>) -> io::Result<()> {
         if let Some(flag) = flag {
-            self.heeded.push(signal_hook::flag::register(signal, flag)?);
+            self.registered.push(signal_hook::flag::register(signal, flag)?);
         }
         let wakes = OwnedFd::from(self.channels.waker()?);
-        self.heeded.push(signal_hook::low_level::pipe::register(signal, wakes)?);
+        self.registered.push(signal_hook::low_level::pipe::register(signal, wakes)?);
         Ok(())
     }
 
@@ -303,7 +303,7 @@ impl ScreenLoop {
 
 impl Drop for ScreenLoop {
     fn drop(&mut self) {
-        for id in self.heeded.drain(..) {
+        for id in self.registered.drain(..) {
             signal_hook::low_level::unregister(id);
         }
     }

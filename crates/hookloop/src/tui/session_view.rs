@@ -112,7 +112,7 @@ impl SessionView {
         machine: &str,
     ) -> SessionContent {
         let heard = match (&self.hearing, self.session.phase.clone()) {
-            (_, SessionPhase::Turn(_)) if lookup::is_of_guest(row) => AgentOutput::Guest,
+            (_, SessionPhase::Turn(_)) if lookup::is_external(row) => AgentOutput::External,
             (_, SessionPhase::Turn(_)) if row.machine != machine => {
                 AgentOutput::Elsewhere(row.machine.clone())
             }

@@ -142,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ages_are_short() {
+    fn ages_of_steps_are_abbreviated() {
         assert_eq!(
             (ago(5_000), ago(7_200_000), ago(i64::MAX)),
             ("5s".into(), "2h".into(), "106751991167d".into())

@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_is_told_on_the_terminal_as_it_was() {
+    fn a_panic_is_printed_after_the_terminal_is_restored() {
         let directory = tempfile::tempdir().unwrap();
         let program = std::env::current_exe().unwrap();
         let test = "--ignored --exact tui::terminal::tests::takes_the_terminal_and_panics";

@@ -82,28 +82,28 @@ fn check(name: &str, state: &mut ScreenState) {
 }
 
 #[test]
-fn problems_come_first() {
+fn the_first_view_is_the_list_of_problems() {
     let mut state = state();
     assert_eq!(state.view, ScreenView::Problems);
     check("problems", &mut state);
 }
 
 #[test]
-fn sessions_in_a_list() {
+fn the_list_of_sessions_is_drawn() {
     let mut state = state();
     press(&mut state, "2↓");
     check("sessions", &mut state);
 }
 
 #[test]
-fn tasks_as_a_graph() {
+fn the_task_graph_is_drawn() {
     let mut state = state();
     press(&mut state, "3↓");
     check("tasks", &mut state);
 }
 
 #[test]
-fn a_session_with_its_steps() {
+fn a_session_is_drawn_with_its_steps() {
     let mut state = state();
     press(&mut state, "2\n");
     state.update(ScreenInput::News(news()));
@@ -113,13 +113,13 @@ fn a_session_with_its_steps() {
 }
 
 #[test]
-fn a_question_at_the_retry_limit() {
+fn the_question_at_the_retry_limit_is_drawn() {
     let mut state = running();
     check("retry", &mut state);
 }
 
 #[test]
-fn a_message_that_is_typed() {
+fn a_pasted_message_is_shown_in_the_message_dialog() {
     let mut state = running();
     press(&mut state, "\u{1b}m");
     state.update(ScreenInput::Paste(
@@ -147,7 +147,7 @@ fn running() -> ScreenState {
 }
 
 #[test]
-fn no_size_is_too_small() {
+fn every_view_is_drawn_at_any_terminal_size() {
     for keys in ["1", "2", "3", "2\n", "?", "1m", "2\n m", "2q", "/x"] {
         for (width, height) in [(1, 1), (2, 2), (5, 3), (20, 5), (40, 8), (300, 100)] {
             let mut state = state();
@@ -164,7 +164,7 @@ fn no_size_is_too_small() {
 }
 
 #[test]
-fn nothing_is_read_that_nobody_looks_at() {
+fn only_data_of_the_visible_view_is_requested() {
     let mut state = ScreenState::new(ScreenTheme { has_colours: true }, at(0));
     let look = |effects: Vec<ScreenEffect>| match effects.into_iter().next_back() {
         Some(ScreenEffect::Look(wish)) => wish,
@@ -187,7 +187,7 @@ fn nothing_is_read_that_nobody_looks_at() {
 }
 
 #[test]
-fn what_can_not_be_taken_back_is_asked_first() {
+fn dismissals_and_approvals_ask_for_confirmation() {
     let mut state = state();
     assert_eq!(press(&mut state, "d"), []);
     assert_eq!(press(&mut state, "n"), []);
@@ -203,7 +203,7 @@ fn what_can_not_be_taken_back_is_asked_first() {
 }
 
 #[test]
-fn messages_and_pauses_go_to_the_session_that_is_chosen() {
+fn messages_and_pauses_go_to_the_selected_session() {
     let s7 = || "s7".parse().unwrap();
     let mut state = state();
     assert_eq!(press(&mut state, "2p"), [ScreenEffect::Pause(s7())]);
@@ -218,7 +218,7 @@ fn messages_and_pauses_go_to_the_session_that_is_chosen() {
 
 /// `x` ends an agent, so it asks first; only a session that runs can be stopped.
 #[test]
-fn a_running_session_is_stopped_after_a_question() {
+fn stopping_a_running_session_asks_for_confirmation() {
     let mut state = state();
     assert_eq!(press(&mut state, "2x"), []);
     let seen = picture(&mut state, 100, 30);
@@ -236,7 +236,7 @@ fn a_running_session_is_stopped_after_a_question() {
 }
 
 #[test]
-fn a_paused_session_goes_on_where_somebody_looks() {
+fn a_paused_session_is_resumed_unless_another_runs_here() {
     let mut overview = overview();
     overview.sessions = vec![session("s9", "paused", None)];
     let mut state = ScreenState::new(ScreenTheme { has_colours: false }, at(0));
@@ -254,12 +254,12 @@ fn a_paused_session_goes_on_where_somebody_looks() {
 }
 
 #[test]
-fn a_session_that_asks_elsewhere_is_answered() {
+fn the_question_of_another_session_can_be_answered() {
     let mut overview = overview();
     let line = &mut overview.problems[0];
     line.matter = ProblemMatter::Problem("session:s8@3".parse().unwrap());
-    line.title = "session s8 asks what to do: Make it work".to_owned();
-    line.reason = "gates said no after 2 retries: tests, lint".to_owned();
+    line.title = "session s8 needs a decision: Make it work".to_owned();
+    line.reason = "gates still fail after 2 retries: tests, lint".to_owned();
     line.asks = true;
     let told = |overview: &ProjectOverview| {
         ScreenInput::News(ScreenNews {
@@ -285,7 +285,7 @@ fn a_session_that_asks_elsewhere_is_answered() {
 }
 
 #[test]
-fn who_is_asked_may_look_around_first() {
+fn the_retry_question_can_be_answered_after_visiting_other_views() {
     let mut state = running();
     assert_eq!(press(&mut state, "\u{1b}2!x"), []);
     assert_eq!(press(&mut state, "a"), [ScreenEffect::Decide(LimitDecision::Accept)]);
@@ -300,7 +300,7 @@ fn who_is_asked_may_look_around_first() {
 }
 
 #[test]
-fn leaving_ends_no_session() {
+fn quitting_the_screen_ends_no_session_unasked() {
     assert_eq!(press(&mut state(), "q"), [ScreenEffect::Part(ScreenParting::Left)]);
     let mut state = running();
     assert_eq!(press(&mut state, "\u{1b}q"), []);
@@ -318,7 +318,7 @@ fn leaving_ends_no_session() {
 }
 
 #[test]
-fn steps_open_what_there_is_of_them() {
+fn a_step_opens_its_artifact_in_the_pager() {
     let mut state = running();
     press(&mut state, "\u{1b}");
     let opened = press(&mut state, "←↑↑↑o");
@@ -336,7 +336,7 @@ fn steps_open_what_there_is_of_them() {
 }
 
 #[test]
-fn a_filter_narrows_a_list_until_it_is_left() {
+fn a_list_is_filtered_until_escape_is_pressed() {
     let mut state = state();
     press(&mut state, "/encoding\n");
     assert_eq!(state.problem_list.count(), (1, 1));
@@ -349,7 +349,7 @@ fn a_filter_narrows_a_list_until_it_is_left() {
 }
 
 #[test]
-fn hostile_text_stays_in_its_place() {
+fn control_characters_in_titles_goals_and_output_are_not_drawn() {
     let evil = "\u{1b}]0;owned\u{7}\u{1b}[2J\u{202e}evil\0\u{9b}31m漢\u{301}\u{301}\u{301}\u{301}\u{301}\nsecond";
     let mut overview = overview();
     overview.project = evil.to_owned();
@@ -379,7 +379,7 @@ fn hostile_text_stays_in_its_place() {
 }
 
 #[test]
-fn a_terminal_without_colours_gets_none() {
+fn nothing_is_coloured_on_a_terminal_without_colours() {
     let mut state = state();
     let mut terminal = Terminal::new(TestBackend::new(80, 24)).unwrap();
     terminal.draw(|frame| draw(&state, frame)).unwrap();
@@ -394,7 +394,7 @@ fn a_terminal_without_colours_gets_none() {
 }
 
 #[test]
-fn a_log_that_can_not_be_read_is_said_so_and_forgotten() {
+fn an_unreadable_log_is_reported_until_the_next_update() {
     let mut state = state();
     let trouble = Some("no server answers".to_owned());
     state.update(ScreenInput::News(ScreenNews { trouble, ..news() }));
@@ -411,7 +411,7 @@ fn thread_time() -> std::time::Duration {
 
 /// With ten thousand tasks and a thousand sessions, a key takes an unnoticeable time.
 #[test]
-fn keys_are_answered_at_any_size() {
+fn keys_are_handled_fast_with_many_tasks_and_sessions() {
     let mut overview = overview();
     overview.sessions =
         (0..1_000).map(|number| session(&format!("s{number}"), "complete", None)).collect();
@@ -442,7 +442,7 @@ fn keys_are_answered_at_any_size() {
 }
 
 #[test]
-fn a_gate_that_runs_is_shown_with_its_time_command_and_output() {
+fn a_running_gate_is_shown_with_its_time_command_and_output() {
     use hookloop_engine::session::now::{NowRecord, NowStep, RunningHook};
     let mut news = news();
     let mut shown = shown();

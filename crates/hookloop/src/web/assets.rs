@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_can_be_read_in_light_and_dark() {
+    fn light_and_dark_palettes_have_enough_contrast() {
         let palettes = palettes();
         assert_eq!(palettes.len(), 2);
         for colours in palettes {

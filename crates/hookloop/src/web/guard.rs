@@ -58,7 +58,7 @@ enum AccessDenied {
     Origin,
     Token,
     /// The client is not logged in.
-    Stranger,
+    NoLogin,
     /// The same, by a browser that shows a page.
     Visitor,
     ContentType,
@@ -124,7 +124,7 @@ impl RequestGuard {
         if !cookie.is_some_and(|cookie| self.logins.knows(cookie)) {
             let is_page =
                 matches!(head.method, Method::GET | Method::HEAD) && wants_page(&head.headers);
-            return Err(if is_page { AccessDenied::Visitor } else { AccessDenied::Stranger });
+            return Err(if is_page { AccessDenied::Visitor } else { AccessDenied::NoLogin });
         }
         // Another server of this machine is another origin but the same site: requests from its pages carry the cookie.
         let is_ours = match only(&head.headers, &FETCH_SITE) {
@@ -204,7 +204,7 @@ impl IntoResponse for AccessDenied {
                 let how = [(WWW_AUTHENTICATE, "Bearer realm=\"hookloop\"")];
                 (StatusCode::UNAUTHORIZED, how, "the token is missing or wrong\n").into_response()
             }
-            AccessDenied::Stranger => (StatusCode::UNAUTHORIZED, "log in first\n").into_response(),
+            AccessDenied::NoLogin => (StatusCode::UNAUTHORIZED, "log in first\n").into_response(),
             AccessDenied::Visitor => (StatusCode::SEE_OTHER, [(LOCATION, LOGIN)]).into_response(),
             AccessDenied::ContentType => {
                 (StatusCode::UNSUPPORTED_MEDIA_TYPE, "send application/json\n").into_response()

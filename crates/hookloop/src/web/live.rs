@@ -35,7 +35,7 @@ const NEWS_WAIT: Duration = Duration::from_secs(1);
 const LOOKED_AT_MAX: usize = 2_000;
 /// When a page may ask again that found no place, in seconds.
 const RETRY_SECONDS: &str = "15";
-const NO_PLACE: &str = "64 pages are live already: close one, or reload this page by hand\n";
+const NO_PLACE: &str = "64 pages are live already: close one, or reload this page\n";
 
 /// Places for pages that follow, of whichever project.
 #[derive(Clone, Debug)]

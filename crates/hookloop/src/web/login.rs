@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_works_once_and_for_a_while() {
+    fn a_login_link_works_once_and_expires() {
         let (logins, code) = logins();
         assert_eq!(code.len(), 32);
         let now = Instant::now();
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_login_is_over_after_its_time_and_after_the_logout() {
+    fn a_login_ends_at_its_expiry_and_at_logout() {
         let (logins, _) = logins();
         let now = Instant::now();
         let cookies: Vec<String> = (0..=LOGINS_MAX).map(|_| logins.log_in(now).unwrap()).collect();
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_is_wrong_waits_and_who_is_right_does_not() {
+    async fn wrong_tokens_are_delayed_and_do_not_delay_valid_logins() {
         let (logins, code) = logins();
         let logins = std::sync::Arc::new(logins);
         let began = Instant::now();

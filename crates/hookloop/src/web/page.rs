@@ -257,7 +257,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_is_text_in_every_place() {
+    fn templates_escape_html_and_control_characters() {
         let templates = Templates::new(Assets::new()).unwrap();
         let hostile = "<script>alert(1)</script>\" onload='x' \u{202e}\u{0}";
         let values = context! { title => hostile, text => hostile, next => hostile };
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_that_is_not_wanted_is_not_made() {
+    fn page_parts_that_are_not_requested_are_not_rendered() {
         let templates = Templates::new(Assets::new()).unwrap();
         let mut page = WebPage::new(&templates, vec!["b".to_owned()]);
         let part = |name| PagePart::new(name, "Title", &[Topic::Log]);

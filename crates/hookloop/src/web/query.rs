@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_value_is_put_in_the_place_of_another() {
+    fn a_query_parameter_is_replaced_and_encoded() {
         let query = PageQuery::parse("state=ready&q=a%26b+c&label=&parts=x&page=2");
         assert_eq!((query.get("q"), query.get("label")), (Some("a&b c"), None));
         assert_eq!(query.with("page", "3"), "?state=ready&q=a%26b+c&page=3");

@@ -77,7 +77,7 @@ fn cookie(answer: &str) -> String {
 
 /// A route that is new is here as soon as it is in the table, and there is no other way to serve one.
 #[test]
-fn no_route_answers_who_may_not_ask() {
+fn every_route_refuses_unauthorized_requests() {
     with_server(|At { port, .. }| {
         let nothing = ("/nothing", RouteAccess::Either);
         let routes = ROUTES.iter().map(|route| (route.path, route.access)).chain([nothing]);
@@ -102,7 +102,7 @@ fn no_route_answers_who_may_not_ask() {
                 if access == RouteAccess::Anyone {
                     continue;
                 }
-                for stranger in [
+                for other in [
                     "",
                     "Authorization: Bearer OTHER\r\n",
                     "Authorization: Bearer 0124\r\n",
@@ -111,7 +111,7 @@ fn no_route_answers_who_may_not_ask() {
                     "Cookie: hookloop-PORT=RIGHT\r\n",
                     "Cookie: hookloop-PORT=\r\n",
                 ] {
-                    check(&format!("Host: localhost:PORT\r\n{stranger}"), 401);
+                    check(&format!("Host: localhost:PORT\r\n{other}"), 401);
                 }
                 let known = format!("Host: localhost:PORT\r\nAuthorization: Bearer {right}\r\n");
                 let found = status(port, method, path, &known);
@@ -122,7 +122,7 @@ fn no_route_answers_who_may_not_ask() {
 }
 
 #[test]
-fn a_browser_is_sent_to_the_login_and_told_what_it_may_do() {
+fn a_browser_is_redirected_to_the_login_with_security_headers() {
     with_server(|At { port, .. }| {
         let page = "Host: localhost:PORT\r\nAccept: text/html,*/*;q=0.8\r\n";
         let sent = answer(port, "GET", "/", page, "");
@@ -149,7 +149,7 @@ fn a_browser_is_sent_to_the_login_and_told_what_it_may_do() {
 }
 
 #[test]
-fn a_login_by_the_link_works_once() {
+fn a_login_link_sets_a_protected_cookie_and_works_once() {
     with_server(|At { port, code: link }| {
         let host = "Host: localhost:PORT\r\n";
         let path = format!("/login?code={link}");
@@ -188,7 +188,7 @@ fn a_login_by_the_link_works_once() {
 }
 
 #[test]
-fn a_login_by_the_token_is_for_who_has_it() {
+fn only_the_users_token_logs_in() {
     with_server(|At { port, .. }| {
         let head = "Host: localhost:PORT\r\nContent-Type: application/json\r\n";
         let tried = |body: &str| answer(port, "POST", "/login", head, body);

@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_hears_of_what_it_is_about() {
+    fn a_page_is_notified_of_its_topics_and_subject() {
         let mut marks = Marks::all(10);
         marks.note(&event(11, "_s-a", EventBody::SessionPaused(NoData {})));
         marks.note(&event(12, "t", EventBody::TaskUnblocked(NoData {})));
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn of_many_subjects_none_is_missed() {
+    fn changes_of_more_subjects_than_the_limit_are_not_missed() {
         let mut marks = Marks::all(0);
         for n in 1..=SUBJECTS_MAX as Seq + 1 {
             marks.note(&event(n, &format!("t{n}"), EventBody::TaskUnblocked(NoData {})));

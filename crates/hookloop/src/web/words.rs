@@ -51,13 +51,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn moments_are_said_in_order() {
+    fn times_are_shown_as_date_and_time() {
         let at = "2026-01-17T10:00:00Z".parse().unwrap();
         assert_eq!(PageTime::new(at, at).text, "2026-01-17 10:00:00");
     }
 
     #[test]
-    fn only_the_web_is_linked_to() {
+    fn only_http_and_https_urls_become_links() {
         assert!(address("https://example.org/pull/1").is_some());
         for url in
             ["javascript:alert(1)", "data:text/html,x", "//x", " https://x", "https://x\ny", ""]

@@ -36,7 +36,7 @@ fn forget(stage: &AgentProject) {
 }
 
 #[test]
-fn hooks_and_servers_of_a_repository_are_left_aside_until_they_are_agreed_to() {
+fn untrusted_agent_hooks_and_mcp_servers_of_a_repository_do_not_run() {
     let stage = booby_trapped();
     let ran = stage.run(&["Say hello"]);
     assert_eq!((ran.code, has_run(&stage)), (UNPROVEN, (false, false)), "{ran:#?}");
@@ -62,7 +62,7 @@ fn hooks_and_servers_of_a_repository_are_left_aside_until_they_are_agreed_to() {
 
 /// This holds even for an agent with full permissions.
 #[test]
-fn an_agent_does_not_write_its_own_hooks() {
+fn agent_hooks_written_by_the_agent_itself_do_not_run() {
     let stage = AgentProject::new(Who::Claude, []);
     let ran_file = stage.directory().join("hook-ran");
     let hook = json!({ "type": "command", "command": format!("touch '{}'", ran_file.display()) });
@@ -88,7 +88,7 @@ fn refused(stage: &AgentProject, args: &[&str]) -> (i32, String) {
 }
 
 #[test]
-fn what_an_agent_can_not_be_kept_from_keeps_it_from_being_started() {
+fn untrusted_agent_files_that_cannot_be_disabled_prevent_the_start() {
     for (agent, file) in [
         ("opencode", "opencode.json"),
         ("opencode", ".opencode/plugin/x.js"),
@@ -109,7 +109,7 @@ fn what_an_agent_can_not_be_kept_from_keeps_it_from_being_started() {
 }
 
 #[test]
-fn an_agent_that_a_repository_defines_is_not_started_before_it_is_agreed_to() {
+fn an_untrusted_repository_agent_is_not_started() {
     let config = "version: 1
 agents:
   theirs: {type: command, command: 'touch started; echo \"<promise>COMPLETE</promise>\"'}
@@ -125,7 +125,7 @@ loop: {agent: theirs}
 }
 
 #[test]
-fn a_repository_chooses_a_model_but_lets_nobody_do_everything() {
+fn repository_config_can_set_the_model_but_not_full_permissions() {
     let config = "version: 1\nagents: {claude: {model: other-model}}\nloop: {agent: claude}\n";
     let stage =
         AgentProject::with(config, Who::Claude, [Turn::say("Hello.\n<promise>COMPLETE</promise>")]);
@@ -146,7 +146,7 @@ fn a_repository_chooses_a_model_but_lets_nobody_do_everything() {
 }
 
 #[test]
-fn an_agent_that_is_not_there_is_missed_before_anything_begins() {
+fn a_missing_agent_is_refused_before_the_session_starts() {
     let stage = AgentProject::new(Who::Claude, []);
     let run = |agent: &str| {
         let output =
@@ -162,7 +162,7 @@ fn an_agent_that_is_not_there_is_missed_before_anything_begins() {
 
 /// The trust covers the script of a repository's agent, and each of its arguments separately.
 #[test]
-fn an_agent_of_a_repository_is_agreed_to_by_content() {
+fn trust_covers_script_content_and_arguments_of_a_repository_agent() {
     let config = |args: &str| {
         format!(
             "version: 1\nagents:\n  theirs: {{type: command, command: [./agent.sh], args: {args}}}\n"
@@ -198,7 +198,7 @@ fn an_agent_of_a_repository_is_agreed_to_by_content() {
 }
 
 #[test]
-fn what_can_not_be_read_to_its_end_is_not_read() {
+fn an_agent_file_that_is_a_link_to_a_device_or_directory_is_refused() {
     for target in ["/dev/zero", "/", "."] {
         let stage = AgentProject::new(Who::Claude, []);
         std::os::unix::fs::symlink(target, stage.path("opencode.json")).unwrap();
@@ -210,7 +210,7 @@ fn what_can_not_be_read_to_its_end_is_not_read() {
 /// Only the user can choose an agent with full permissions; a fallback agent has no more
 /// permissions than the chosen one.
 #[test]
-fn a_repository_gets_no_more_than_the_user_gave() {
+fn a_repository_cannot_widen_the_permissions_given_by_the_user() {
     let config = "version: 1\nloop: {agent: mine, fallback: mine2, fallback_after: 1}\n";
     let stage = AgentProject::with(config, Who::Claude, [Turn::refuse(500, "a bad day")]);
     stage.configure(

@@ -68,7 +68,7 @@ fn tells_usage(who: Who) -> bool {
 
 /// The second iteration continues the conversation of the first, whose process has ended. Its usage
 /// is counted once.
-fn goes_on_after_its_process_is_gone(who: Who) {
+fn continues_its_conversation_in_a_new_process(who: Who) {
     let stage = script(who, |_| {
         vec![
             Turn::say("The word is xylophone."),
@@ -91,7 +91,7 @@ fn goes_on_after_its_process_is_gone(who: Who) {
 }
 
 /// A fresh conversation contains nothing of the last one.
-fn begins_anew(who: Who) {
+fn starts_a_fresh_conversation(who: Who) {
     let stage = script(who, |_| {
         vec![
             Turn::say("The word is xylophone."),
@@ -106,7 +106,7 @@ fn begins_anew(who: Who) {
 }
 
 /// A prompt of 240 kB arrives whole.
-fn takes_a_long_prompt(who: Who) {
+fn receives_a_long_prompt_whole(who: Who) {
     let stage = script(who, |_| vec![Turn::say("I have read it.")]);
     let long = format!("begin-of-spec\n{}end-of-spec\n", "0123456789abcde\n".repeat(15_000));
     assert!(long.len() > 240_000);
@@ -124,7 +124,7 @@ fn waiting(stage: &AgentProject) -> Vec<Turn> {
 }
 
 /// A session is cancelled while a tool runs that does not end.
-fn is_cancelled_with_all_that_it_started(who: Who) {
+fn is_cancelled_with_all_its_processes(who: Who) {
     let stage = script(who, waiting);
     let child = stage.start(&["Wait", "--permissions", "full"]);
     stage.eventually("the tool begins", || stage.path("begun").exists());
@@ -135,7 +135,7 @@ fn is_cancelled_with_all_that_it_started(who: Who) {
 }
 
 /// A turn reaches its time limit while such a tool runs.
-fn ends_at_its_deadline(who: Who) {
+fn is_stopped_at_the_turn_timeout_during_a_tool_call(who: Who) {
     let stage = script(who, waiting);
     let limit = who.turn_limit();
     let ran = stage.run(&["Wait", "--permissions", "full", "--turn-timeout", limit]);
@@ -145,7 +145,7 @@ fn ends_at_its_deadline(who: Who) {
 }
 
 /// The model never answers.
-fn does_not_wait_for_ever(who: Who) {
+fn is_stopped_at_the_turn_timeout_without_a_model_answer(who: Who) {
     let stage = script(who, |_| vec![Turn::Silence]);
     let limit = who.turn_limit();
     let child = stage.start(&["Wait", "--turn-timeout", limit]);
@@ -157,7 +157,7 @@ fn does_not_wait_for_ever(who: Who) {
 
 /// The agent is terminated in the middle of its turn. Some agents exit with 0 then, which is no
 /// proof.
-fn is_interrupted(who: Who) {
+fn a_terminated_agent_fails_its_turn(who: Who) {
     let stage = script(who, |_| vec![Turn::Silence]);
     let child = stage.start(&["Wait", "--turn-timeout", "60s"]);
     stage.eventually("the model is asked", || !stage.model.requests().is_empty());
@@ -175,7 +175,7 @@ fn is_interrupted(who: Who) {
 }
 
 /// The provider rejects the key, or reports an internal error.
-fn tells_of_errors(who: Who) {
+fn provider_errors_fail_the_session(who: Who) {
     for (status, words, code) in [(401, "Incorrect API key provided", 3), (500, "a bad day", 4)] {
         let refusals = (0..50).map(|_| Turn::refuse(status, words));
         let stage = AgentProject::new(who, refusals);
@@ -189,7 +189,7 @@ fn tells_of_errors(who: Who) {
 }
 
 /// After a rate limit the session waits, and the wait does not count towards a limit.
-fn waits_when_it_is_told_to(who: Who) {
+fn a_rate_limit_delays_the_next_turn(who: Who) {
     let stage = AgentProject::new(
         who,
         [
@@ -208,7 +208,7 @@ fn waits_when_it_is_told_to(who: Who) {
 }
 
 /// An agent that may only read can't write, and the record reports the refusal.
-fn is_refused(who: Who) {
+fn read_permission_refuses_writes(who: Who) {
     let stage =
         script(who, |stage| vec![stage.writes("a.txt", "hello\n"), Turn::say("I may not.")]);
     let ran = stage.run(&["Write a.txt", "--permissions", "read"]);
@@ -219,7 +219,7 @@ fn is_refused(who: Who) {
 }
 
 /// Exit code 0 without a final message is not success: the real agent, with its output truncated.
-fn has_to_say_that_it_is_done(who: Who) {
+fn exit_code_0_without_a_final_message_is_a_failure(who: Who) {
     let stage = script(who, |_| vec![Turn::say("All is well.\n<promise>COMPLETE</promise>")]);
     let (kind, program) = match who {
         Who::Opencode => ("opencode", "opencode acp"),
@@ -253,17 +253,17 @@ macro_rules! contract {
         mod $module {
             use super::Who;
             case! { $who, writes_a_file }
-            case! { $who, goes_on_after_its_process_is_gone }
-            case! { $who, begins_anew }
-            case! { $who, takes_a_long_prompt }
-            case! { $who, is_cancelled_with_all_that_it_started }
-            case! { $who, ends_at_its_deadline }
-            case! { $who, does_not_wait_for_ever }
-            case! { $who, is_interrupted }
-            case! { $who, tells_of_errors }
-            case! { $who, waits_when_it_is_told_to }
-            case! { $who, is_refused }
-            case! { $who, has_to_say_that_it_is_done }
+            case! { $who, continues_its_conversation_in_a_new_process }
+            case! { $who, starts_a_fresh_conversation }
+            case! { $who, receives_a_long_prompt_whole }
+            case! { $who, is_cancelled_with_all_its_processes }
+            case! { $who, is_stopped_at_the_turn_timeout_during_a_tool_call }
+            case! { $who, is_stopped_at_the_turn_timeout_without_a_model_answer }
+            case! { $who, a_terminated_agent_fails_its_turn }
+            case! { $who, provider_errors_fail_the_session }
+            case! { $who, a_rate_limit_delays_the_next_turn }
+            case! { $who, read_permission_refuses_writes }
+            case! { $who, exit_code_0_without_a_final_message_is_a_failure }
         }
     };
 }

@@ -273,7 +273,7 @@ fn a_rejected_command_line_is_not_retried() {
 
 /// The fallback agent takes over at once from one whose key is rejected.
 #[test]
-fn a_rejected_key_hands_the_work_to_the_next_agent() {
+fn a_rejected_key_switches_to_the_fallback_agent_at_once() {
     let config = "version: 1\nloop: {agent: claude, fallback: codex, fallback_after: 3}\n";
     let stage =
         AgentProject::with(config, Who::Claude, [Turn::refuse(401, WRONG_KEY), Turn::say("Here.")]);
@@ -285,7 +285,7 @@ fn a_rejected_key_hands_the_work_to_the_next_agent() {
 
 /// Codex reports tokens and no cost: the cost is unknown, not zero, and turns are limited instead.
 #[test]
-fn unknown_cost_is_shown_as_unknown_and_bounded() {
+fn unknown_cost_is_shown_as_unknown_and_unpriced_turns_are_limited() {
     let stage = AgentProject::new(Who::Codex, (0..4).map(|_| Turn::say("More to do.")));
     let args = ["--stop-when", "promise", "--max-cost", "1", "--max-unpriced-turns", "2"];
     let run = ["run", "Go on", "--agent", "codex", "--no-changes-ok"];
@@ -308,7 +308,7 @@ fn unknown_cost_is_shown_as_unknown_and_bounded() {
 /// A price in the user's file turns the tokens of an agent into cost, which the cost limit then
 /// bounds.
 #[test]
-fn a_price_makes_tokens_cost() {
+fn a_configured_price_turns_tokens_into_cost() {
     let stage = AgentProject::new(Who::Codex, (0..4).map(|_| Turn::say("More to do.")));
     stage.configure("version: 1\nprices:\n  codex: {input: 1000, output: 10000}\n");
     // A request has 100 tokens of input and 10 of output: $0.10 and $0.10.

@@ -67,7 +67,7 @@ fn fixes_what_the_gate_says(who: Who) {
 
 /// A user who wants a new conversation for each iteration gets one for a gate's feedback, too.
 #[test]
-fn gate_feedback_begins_a_new_conversation_if_the_user_wants_it() {
+fn conversation_fresh_applies_to_gate_feedback() {
     let stage = stage(Who::Claude, &format!("{GATED}{LAST}"));
     stage.model.extend(turns(&stage));
     let args = ["Make the answer 42", "--stop-when", "promise", "--conversation", "fresh"];
@@ -145,43 +145,43 @@ fn prompt_has_answer_and_gate_in_their_sections(who: Who) {
 }
 
 #[test]
-fn claude_gets_answer_and_gate_in_their_sections() {
+fn claude_prompt_has_inbox_answer_and_gate_in_their_sections() {
     prompt_has_answer_and_gate_in_their_sections(Who::Claude);
 }
 
 #[test]
-fn codex_gets_answer_and_gate_in_their_sections() {
+fn codex_prompt_has_inbox_answer_and_gate_in_their_sections() {
     prompt_has_answer_and_gate_in_their_sections(Who::Codex);
 }
 
 #[test]
-fn gemini_gets_answer_and_gate_in_their_sections() {
+fn gemini_prompt_has_inbox_answer_and_gate_in_their_sections() {
     prompt_has_answer_and_gate_in_their_sections(Who::Gemini);
 }
 
 #[test]
-fn claude_fixes_what_the_gate_says() {
+fn claude_fixes_a_failed_gate() {
     fixes_what_the_gate_says(Who::Claude);
 }
 
 #[test]
-fn codex_fixes_what_the_gate_says() {
+fn codex_fixes_a_failed_gate() {
     fixes_what_the_gate_says(Who::Codex);
 }
 
 #[test]
-fn claude_is_killed_and_taken_on() {
+fn a_killed_claude_session_is_resumed() {
     is_killed_and_taken_on(Who::Claude);
 }
 
 #[test]
-fn codex_is_killed_and_taken_on() {
+fn a_killed_codex_session_is_resumed() {
     is_killed_and_taken_on(Who::Codex);
 }
 
 /// An agent that only fails is replaced by the fallback agent, whose prompt contains the task.
 #[test]
-fn another_agent_takes_over() {
+fn the_fallback_agent_takes_over_after_failed_turns() {
     let config = "version: 1\nloop: {agent: claude, fallback: codex, fallback_after: 2}\n";
     let stage = stage(Who::Claude, config);
     let refusals = (0..2).map(|_| Turn::refuse(500, "a bad day"));
@@ -199,7 +199,7 @@ fn another_agent_takes_over() {
 
 /// The cost of a cancelled turn is unknown: its whole reservation counts.
 #[test]
-fn what_a_cancelled_turn_may_have_cost_is_not_spent_again() {
+fn the_reservation_of_a_cancelled_turn_is_written_off() {
     let config =
         "version: 1\nlimits: {budget: {cost: 5, period: total}, reserve_per_turn: {cost: 0.5}}\n";
     let stage = stage(Who::Claude, config);
@@ -219,7 +219,7 @@ fn what_a_cancelled_turn_may_have_cost_is_not_spent_again() {
 
 /// A turn that costs its whole reservation is no error: the next turn has its own.
 #[test]
-fn a_turn_that_used_what_it_had_is_gone_on_with() {
+fn a_turn_that_used_its_reservation_is_followed_by_another() {
     let config =
         "version: 1\nlimits: {budget: {cost: 5, period: total}, reserve_per_turn: {cost: 0.002}}\n";
     let stage = stage(Who::Claude, config);
@@ -236,7 +236,7 @@ fn a_turn_that_used_what_it_had_is_gone_on_with() {
 
 /// An agent that never ends its turn is stopped at the cost limit of the session, within that turn.
 #[test]
-fn a_turn_costs_no_more_than_the_session_has() {
+fn a_turn_is_cancelled_at_the_cost_limit_of_the_session() {
     let stage = stage(Who::Claude, "version: 1\n");
     let again = || Turn::call("Once more.", Who::Claude.run("echo more"));
     stage.model.extend((0..50).map(|_| again()));

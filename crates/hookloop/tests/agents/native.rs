@@ -90,11 +90,11 @@ fn all_said(output: &Output) -> String {
 }
 
 /// A gate blocks, the agent gets the reason, fixes the cause and may stop; a receipt is recorded.
-fn mends_what_the_gate_says(who: Who) {
+fn fixes_a_failed_gate(who: Who) {
     let stage = AgentProject::native(who, GATED, "--project");
     stage.model.extend([
         Turn::say("I am done."),
-        Turn::call("I mend it.", who.run("echo 42 > answer.txt")),
+        Turn::call("I fix it.", who.run("echo 42 > answer.txt")),
         Turn::say("Now I am done.\n<promise>COMPLETE</promise>"),
     ]);
     let output = stage.agent("Make the answer 42");
@@ -110,7 +110,7 @@ fn mends_what_the_gate_says(who: Who) {
 }
 
 /// A gate never passes: hookloop's limit ends the retries, and the agent ends normally.
-fn is_let_go_at_the_limit(who: Who) {
+fn may_stop_after_the_gate_retries(who: Who) {
     let stage = AgentProject::native(who, HOPELESS, "--project");
     // Gemini ends a turn of equal answers by itself.
     stage.model.extend((0..20).map(|at| Turn::say(&format!("I am done, for the {at}. time."))));
@@ -122,7 +122,7 @@ fn is_let_go_at_the_limit(who: Who) {
 }
 
 /// The first request to the model contains pending output and the task in progress.
-fn is_told_what_is_pending(who: Who) {
+fn receives_pending_output_and_the_current_task(who: Who) {
     let stage = AgentProject::native(who, GATED, "--project");
     stage.hookloop(&["task", "add", "Find the answer to everything", "--id", "answer"]);
     stage.hookloop(&["task", "start", "answer"]);
@@ -135,7 +135,7 @@ fn is_told_what_is_pending(who: Who) {
 }
 
 /// hookloop is broken: the agent may stop, and its user gets a message that no gate ran.
-fn says_what_is_broken(who: Who) {
+fn reports_that_gates_did_not_run_with_a_broken_config(who: Who) {
     let stage = AgentProject::native(who, HOPELESS, "--project");
     fs::write(stage.path("hookloop.yaml"), "version: 1\nhooks: 1\n").unwrap();
     stage.model.extend([Turn::say("Done.")]);
@@ -149,7 +149,7 @@ fn says_what_is_broken(who: Who) {
 }
 
 /// `hookloop run` runs the gates itself: the agent's own hooks do not run them.
-fn leaves_a_session_to_hookloop(who: Who) {
+fn installed_hooks_do_not_run_gates_of_a_hookloop_session(who: Who) {
     let stage = AgentProject::native(who, GATED, "--user");
     stage.model.extend([
         stage.writes("answer.txt", "42\n"),
@@ -162,7 +162,7 @@ fn leaves_a_session_to_hookloop(who: Who) {
 }
 
 /// The agent finds the skill.
-fn knows_the_rules(who: Who) {
+fn finds_the_installed_skill(who: Who) {
     let stage = AgentProject::native(who, "version: 1\n", "--project");
     stage.model.extend([Turn::say("Done.")]);
     stage.agent("Do it");
@@ -176,33 +176,33 @@ macro_rules! native {
             use super::*;
 
             #[test]
-            fn mends_what_the_gate_says() {
-                super::mends_what_the_gate_says($who);
+            fn fixes_a_failed_gate() {
+                super::fixes_a_failed_gate($who);
             }
 
             #[test]
-            fn is_let_go_at_the_limit() {
-                super::is_let_go_at_the_limit($who);
+            fn may_stop_after_the_gate_retries() {
+                super::may_stop_after_the_gate_retries($who);
             }
 
             #[test]
-            fn is_told_what_is_pending() {
-                super::is_told_what_is_pending($who);
+            fn receives_pending_output_and_the_current_task() {
+                super::receives_pending_output_and_the_current_task($who);
             }
 
             #[test]
-            fn says_what_is_broken() {
-                super::says_what_is_broken($who);
+            fn reports_that_gates_did_not_run_with_a_broken_config() {
+                super::reports_that_gates_did_not_run_with_a_broken_config($who);
             }
 
             #[test]
-            fn leaves_a_session_to_hookloop() {
-                super::leaves_a_session_to_hookloop($who);
+            fn installed_hooks_do_not_run_gates_of_a_hookloop_session() {
+                super::installed_hooks_do_not_run_gates_of_a_hookloop_session($who);
             }
 
             #[test]
-            fn knows_the_rules() {
-                super::knows_the_rules($who);
+            fn finds_the_installed_skill() {
+                super::finds_the_installed_skill($who);
             }
         }
     };

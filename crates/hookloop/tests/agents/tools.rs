@@ -124,7 +124,7 @@ fn claims_by_a_tool(who: Who) {
     stage.model.extend([
         claim(),
         Turn::say("I said so."),
-        Turn::call("I mend it.", who.run("echo 42 > answer.txt")),
+        Turn::call("I fix it.", who.run("echo 42 > answer.txt")),
         claim(),
         Turn::say("I said so again."),
     ]);
@@ -156,71 +156,71 @@ fn is_blocked_by_a_tool(who: Who) {
 }
 
 #[test]
-fn claude_leads_its_own_loop() {
+fn claude_runs_its_own_loop_with_the_mcp_tools() {
     leads_its_own_loop(Who::Claude);
 }
 
 #[test]
-fn codex_leads_its_own_loop() {
+fn codex_runs_its_own_loop_with_the_mcp_tools() {
     leads_its_own_loop(Who::Codex);
 }
 
 #[test]
-fn claude_claims_by_a_tool() {
+fn claude_claims_completion_with_a_tool() {
     claims_by_a_tool(Who::Claude);
 }
 
 #[test]
-fn codex_claims_by_a_tool() {
+fn codex_claims_completion_with_a_tool() {
     claims_by_a_tool(Who::Codex);
 }
 
 #[test]
-fn codex_acp_claims_by_a_tool() {
+fn codex_acp_claims_completion_with_a_tool() {
     claims_by_a_tool(Who::CodexAcp);
 }
 
 #[test]
-fn claude_acp_claims_by_a_tool() {
+fn claude_acp_claims_completion_with_a_tool() {
     claims_by_a_tool(Who::ClaudeAcp);
 }
 
 #[test]
-fn opencode_claims_by_a_tool() {
+fn opencode_claims_completion_with_a_tool() {
     claims_by_a_tool(Who::Opencode);
 }
 
 #[test]
-fn gemini_claims_by_a_tool() {
+fn gemini_claims_completion_with_a_tool() {
     claims_by_a_tool(Who::Gemini);
 }
 
 #[test]
-fn claude_is_blocked_by_a_tool() {
+fn claude_blocks_its_task_with_a_tool() {
     is_blocked_by_a_tool(Who::Claude);
 }
 
 #[test]
-fn codex_is_blocked_by_a_tool() {
+fn codex_blocks_its_task_with_a_tool() {
     is_blocked_by_a_tool(Who::Codex);
 }
 
 #[test]
-fn codex_acp_is_blocked_by_a_tool() {
+fn codex_acp_blocks_its_task_with_a_tool() {
     is_blocked_by_a_tool(Who::CodexAcp);
 }
 
 #[test]
-fn claude_acp_is_blocked_by_a_tool() {
+fn claude_acp_blocks_its_task_with_a_tool() {
     is_blocked_by_a_tool(Who::ClaudeAcp);
 }
 
 #[test]
-fn opencode_is_blocked_by_a_tool() {
+fn opencode_blocks_its_task_with_a_tool() {
     is_blocked_by_a_tool(Who::Opencode);
 }
 
 #[test]
-fn gemini_is_blocked_by_a_tool() {
+fn gemini_blocks_its_task_with_a_tool() {
     is_blocked_by_a_tool(Who::Gemini);
 }

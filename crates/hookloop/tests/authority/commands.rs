@@ -143,13 +143,13 @@ fn all_commands(stage: &AuthorityProject) -> BTreeSet<String> {
 }
 
 #[test]
-fn every_command_has_a_row() {
+fn every_command_is_covered_by_the_authority_table() {
     let known: BTreeSet<String> = rows().map(|(path, ..)| path.to_owned()).collect();
     assert_eq!(known, all_commands(&AuthorityProject::new()));
 }
 
 #[test]
-fn a_person_is_refused_no_command_for_not_being_one() {
+fn a_person_may_run_every_command() {
     let stage = AuthorityProject::new();
     // `serve` runs until it is stopped, so it gets a time limit.
     let lines: Vec<String> = lines()
@@ -183,38 +183,38 @@ fn check(actor: Actor) {
 }
 
 #[test]
-fn the_agent_of_a_session_is_refused_what_only_a_person_decides() {
+fn commands_reserved_for_a_person_are_refused_to_a_session_agent() {
     check(Actor::SessionAgent);
 }
 
 #[test]
-fn the_agent_of_a_worker_is_refused_what_only_a_person_decides() {
+fn commands_reserved_for_a_person_are_refused_to_a_worker_agent() {
     check(Actor::WorkerAgent);
 }
 
 #[test]
-fn a_hook_is_refused_what_only_a_person_decides() {
+fn commands_reserved_for_a_person_are_refused_to_a_hook() {
     check(Actor::Hook);
 }
 
 #[test]
-fn a_dispatched_hook_is_refused_what_only_a_person_decides() {
+fn commands_reserved_for_a_person_are_refused_to_a_dispatched_hook() {
     check(Actor::DispatchedHook);
 }
 
 #[test]
-fn an_external_session_is_refused_what_only_a_person_decides() {
+fn commands_reserved_for_a_person_are_refused_to_an_external_session() {
     check(Actor::External);
 }
 
 #[test]
-fn an_external_session_by_tools_is_refused_what_only_a_person_decides() {
+fn commands_reserved_for_a_person_are_refused_to_an_mcp_external_session() {
     check(Actor::ExternalByTools);
 }
 
 /// Checks that a refusal does not reveal whether its object exists.
 #[test]
-fn a_refusal_says_the_same_of_what_is_there_and_what_is_not() {
+fn a_refusal_does_not_reveal_whether_the_object_exists() {
     let stage = AuthorityProject::new();
     let lines: Vec<String> = ["held", "nothing-like-it"]
         .iter()
@@ -237,7 +237,7 @@ fn a_refusal_says_the_same_of_what_is_there_and_what_is_not() {
 
 /// Checks that an epoch printed by an error or by `task show` does not give a claim.
 #[test]
-fn an_agent_does_not_change_a_task_by_the_epoch_of_a_session() {
+fn an_epoch_without_the_claim_does_not_let_an_agent_change_a_task() {
     let stage = AuthorityProject::new();
     let lines: Vec<String> = ["complete mine", "release mine", "block mine --reason x"]
         .iter()

@@ -25,33 +25,33 @@ fn waiting(start: &str) -> String {
 }
 
 #[test]
-fn a_cleared_environment_is_no_disguise() {
+fn an_agent_is_recognized_after_clearing_its_environment() {
     check(|line| format!("env -i HOME=\"$HOME\" PATH=\"$PATH\" USER=ada {line}"));
 }
 
 #[test]
-fn a_session_of_its_own_is_no_disguise() {
+fn an_agent_is_recognized_in_a_new_process_session() {
     check(|line| format!("setsid --wait {line}"));
 }
 
 #[test]
-fn a_double_fork_is_no_disguise() {
+fn an_agent_is_recognized_after_a_double_fork() {
     check(|line| waiting(&format!("( ( setsid sh -c 'sleep 0.2; {line} >told 2>&1' & ) & )")));
 }
 
 #[test]
-fn namespaces_of_users_and_processes_are_no_disguise() {
+fn an_agent_is_recognized_in_user_and_pid_namespaces() {
     check(|line| format!("unshare -Urpf {line}"));
     check(|line| format!("unshare -Urpf --mount-proc {line}"));
 }
 
 #[test]
-fn a_terminal_of_its_own_is_no_disguise() {
+fn an_agent_is_recognized_in_a_new_terminal() {
     check(|line| waiting(&format!("tmux -L own$$ new-session -d \"{line} >told 2>&1\"")));
 }
 
 #[test]
-fn a_masked_proc_is_no_disguise() {
+fn an_agent_is_recognized_with_a_masked_proc() {
     check(|line| format!("unshare -Urm sh -c 'mount -t tmpfs none /proc && {line}'"));
     // Replaces the `stat` file of the parent by that of process 1.
     check(|line| {
@@ -63,14 +63,14 @@ fn a_masked_proc_is_no_disguise() {
 }
 
 #[test]
-fn another_state_directory_is_no_disguise_for_the_same_project() {
+fn an_agent_is_recognized_with_another_state_directory() {
     check(|line| format!("XDG_STATE_HOME=$PWD/elsewhere {line}"));
     check(|line| format!("HOME=$PWD/elsewhere {line}"));
 }
 
 /// Paths of state directories are compared after resolution, even before the path exists.
 #[test]
-fn a_detour_to_the_state_directory_is_no_disguise() {
+fn an_agent_is_recognized_with_an_unresolved_state_directory_path() {
     let stage = AuthorityProject::new();
     let detour = "export XDG_STATE_HOME=$HOME/new/../.local/state; mkdir -p $HOME/other; cd $HOME/other; \
         printf 'version: 1\\n' > hookloop.yaml";
@@ -86,7 +86,7 @@ fn a_detour_to_the_state_directory_is_no_disguise() {
 
 /// A parent process that dropped its privileges does not stop the search for further parents.
 #[test]
-fn a_parent_of_another_user_is_no_disguise_for_root() {
+fn an_agent_of_root_is_recognized_behind_a_parent_of_another_user() {
     if !rustix::process::getuid().is_root() {
         // Only root can change to another user.
         check(|line| line.to_owned());
@@ -101,7 +101,7 @@ fn a_parent_of_another_user_is_no_disguise_for_root() {
 /// Test suites run hookloop on their own projects. With a separate state directory, an agent may
 /// decide there.
 #[test]
-fn a_project_with_a_state_of_its_own_is_whoever_made_it() {
+fn an_agent_may_run_all_commands_in_a_project_with_separate_state() {
     let stage = AuthorityProject::new();
     let set_up =
         "export HOME=$(mktemp -d) && cd \"$HOME\" && printf 'version: 1\\n' > hookloop.yaml";

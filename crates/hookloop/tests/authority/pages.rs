@@ -66,7 +66,7 @@ impl Server {
 }
 
 #[test]
-fn an_agent_takes_no_action_of_the_dashboard() {
+fn dashboard_actions_are_refused_to_an_agents_token() {
     let stage = AuthorityProject::new();
     let server = Server::of(&stage);
     let actions = server.actions();

@@ -4,9 +4,13 @@
 mod environment;
 mod exits;
 mod json;
+mod json_forms;
+mod named_commands;
 mod names;
 mod pages;
 mod points;
 mod protocol;
 mod reference;
+mod sources;
+mod statements;
 mod structure;

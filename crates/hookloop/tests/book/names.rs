@@ -110,7 +110,7 @@ fn public_names() -> BTreeSet<String> {
     names.extend(names_by_heading("field", "docs/reference/events.md"));
     names.extend(names_by_heading("point", "docs/reference/points.md"));
     names.extend(names_by_heading("variable", "docs/reference/environment.md"));
-    names.extend(prefixed("metric", "docs/operators.md", "hookloop_"));
+    names.extend(prefixed("metric", "docs/reference/metrics.md", "hookloop_"));
     for line in page("docs/reference/json.md").lines().filter(|line| line.starts_with("| `")) {
         let cells: Vec<&str> = line.split('|').collect();
         let command = code(cells[1]).first().copied().unwrap_or_default();

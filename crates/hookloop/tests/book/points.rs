@@ -15,7 +15,8 @@ use serde_json::Value;
 use crate::book::structure::pages_under;
 use crate::documents::{check_commands_at, root};
 
-const BEGIN: &str = "<!-- What a hook reads here; recorded from the example by a test. -->";
+const BEGIN: &str =
+    "<!-- The input of a hook at this point, recorded from the example by a test. -->";
 const END: &str = "<!-- End of what was recorded. -->";
 /// The command that updates the pages.
 const RENEW: &str = "HOOKLOOP_RENEW=1 cargo nextest run -E 'test(book::points::)'";
@@ -117,7 +118,7 @@ fn recorded(home: &Path, point: &Point) -> String {
         names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
     };
     let kind = match point.kind() {
-        PointKind::Gate => "gate: it may say no",
+        PointKind::Gate => "gate: it can block",
         PointKind::Reaction => "reaction: it follows a fact",
     };
     let variables = point.variables().iter().map(|name| format!("{{{{{name}}}}}")).collect();
@@ -126,7 +127,7 @@ fn recorded(home: &Path, point: &Point) -> String {
     format!(
         "\n\n| | |\n|---|---|\n| kind | {kind} |\n| variables in its command | {} |\n\
          | environment, beside the [base set](../reference/environment.md#variables-of-a-hook) | {environment} |\n\
-         | timeout | {timeout} s unless `timeout` says otherwise |\n\n\
+         | timeout | {timeout} s; `timeout` changes it |\n\n\
          Standard input, in this example:\n\n```json\n{input:#}\n```\n\n",
         code(variables)
     )

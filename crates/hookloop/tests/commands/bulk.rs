@@ -42,7 +42,7 @@ fn timeless(export: &str) -> Vec<Value> {
 }
 
 #[test]
-fn what_is_exported_is_imported_the_same() {
+fn exported_tasks_are_imported_unchanged() {
     let source = varied();
     let exported = source.ok(&["task", "export"]);
     let copy = Project::new();
@@ -55,7 +55,7 @@ fn what_is_exported_is_imported_the_same() {
 }
 
 #[test]
-fn taken_over_history_runs_no_hooks() {
+fn an_imported_completed_task_runs_no_hooks() {
     let project = Project::new();
     project.write(
         "tasks.jsonl",
@@ -67,7 +67,7 @@ fn taken_over_history_runs_no_hooks() {
 }
 
 #[test]
-fn lines_may_come_in_any_order_and_again() {
+fn an_import_accepts_tasks_in_any_order_and_skips_existing_tasks() {
     let project = Project::new();
     let input = "{\"id\": \"c\", \"goal\": \"C\", \"depends_on\": [\"b\", \"a\"]}\n\
                  \n\
@@ -85,7 +85,7 @@ fn lines_may_come_in_any_order_and_again() {
 }
 
 #[test]
-fn what_an_input_depends_on_may_be_in_the_project() {
+fn an_imported_task_may_depend_on_an_existing_task() {
     let project = Project::new();
     project.add("There", &["--id", "there"]);
     project.write("tasks.jsonl", "{\"goal\": \"New\", \"depends_on\": [\"there\"]}\n");
@@ -129,7 +129,7 @@ fn a_mistake_at_the_end_of_a_long_input_adds_nothing() {
 }
 
 #[test]
-fn a_file_that_is_not_there_is_said() {
+fn importing_a_missing_file_is_a_usage_error() {
     let error = Project::new().fails(2, &["task", "import", "no-such.jsonl"]);
     assert!(error.contains("no-such.jsonl: No such file"), "{error}");
 }

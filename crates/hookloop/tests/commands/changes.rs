@@ -21,7 +21,7 @@ fn check_refused(project: &Project, args: &[&str], part: &str) {
 }
 
 #[test]
-fn steps_that_make_no_sense_are_refused() {
+fn invalid_state_changes_of_a_task_are_refused() {
     let project = chain();
     check_refused(&project, &["task", "start", "b"], "waits for 1 of its dependencies");
     check_refused(&project, &["task", "complete", "b"], "waits for 1 of its dependencies");
@@ -39,7 +39,7 @@ fn steps_that_make_no_sense_are_refused() {
 }
 
 #[test]
-fn a_blocked_task_says_why_and_those_that_wait_say_so_too() {
+fn a_block_reason_is_shown_for_the_task_and_its_waiting_dependents() {
     let project = chain();
     let printed =
         project.ok(&["task", "block", "a", "--reason", "No access", "--needs", "A password"]);
@@ -88,7 +88,7 @@ fn deleting_a_task_blocks_those_that_wait_for_it() {
 }
 
 #[test]
-fn deleting_with_release_lets_them_go_on() {
+fn deleting_a_task_with_release_makes_its_dependents_ready() {
     let project = chain();
     let gone = project.json(&["task", "delete", "a", "--release"]);
     assert_eq!(gone["blocked_dependents"], json!([]));
@@ -98,7 +98,7 @@ fn deleting_with_release_lets_them_go_on() {
 }
 
 #[test]
-fn an_active_task_is_deleted_by_force_alone() {
+fn an_active_task_can_be_deleted_with_force() {
     let project = chain();
     project.ok(&["task", "start", "a"]);
     project.ok(&["task", "delete", "a", "--force"]);
@@ -106,7 +106,7 @@ fn an_active_task_is_deleted_by_force_alone() {
 }
 
 #[test]
-fn dependencies_come_and_go() {
+fn dependencies_are_added_and_removed() {
     let project = Project::new();
     for id in ["a", "b"] {
         project.add("Goal", &["--id", id]);
@@ -136,7 +136,7 @@ fn a_cycle_is_refused_with_its_path() {
 }
 
 #[test]
-fn a_long_cycle_is_shown_by_its_ends() {
+fn the_path_of_a_long_dependency_cycle_is_abbreviated() {
     let project = Project::new();
     let mut input = String::from("{\"id\": \"t0\", \"goal\": \"G\"}\n");
     for n in 1..500 {
@@ -162,7 +162,7 @@ fn ready_tasks_come_most_urgent_first() {
 }
 
 #[test]
-fn lists_are_filtered() {
+fn task_lists_are_filtered_by_state_label_and_type() {
     let project = chain();
     project.add("C", &["--id", "c", "--label", "x", "--type", "chore"]);
     let check = |filter: &[&str], expected: &[&str]| {

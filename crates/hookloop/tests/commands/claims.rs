@@ -29,7 +29,7 @@ fn check_refused(project: &Project, args: &[&str], part: &str) {
 }
 
 #[test]
-fn a_claim_is_told_and_recorded() {
+fn a_claim_is_printed_and_recorded() {
     let project = with_task();
     let claimed = claim(&project, &["--agent", "ada", "--lease", "5m"]);
     assert_eq!((&claimed["id"], &claimed["state"]), (&json!("t"), &json!("active")));
@@ -49,7 +49,7 @@ fn a_claim_is_told_and_recorded() {
 }
 
 #[test]
-fn a_claimant_has_a_name() {
+fn the_name_of_a_claimant_comes_from_option_environment_or_user() {
     let project = with_task();
     let named = |command: &mut std::process::Command| {
         let run: ProgramOutput = command.output().unwrap().into();
@@ -67,7 +67,7 @@ fn a_claimant_has_a_name() {
 }
 
 #[test]
-fn claims_take_the_most_urgent_of_their_types() {
+fn a_claim_takes_the_most_urgent_task_of_the_requested_types() {
     let project = Project::new();
     let tasks =
         [("low", "9", "bug"), ("docs", "0", "docs"), ("top", "1", "bug"), ("old", "1", "ci")];
@@ -92,7 +92,7 @@ fn claims_take_the_most_urgent_of_their_types() {
 }
 
 #[test]
-fn of_many_processes_each_gets_another_task() {
+fn concurrent_claims_get_different_tasks() {
     const ROUNDS: usize = 3;
     const PROCESSES: usize = 4;
     let project = Project::new();
@@ -115,7 +115,7 @@ fn of_many_processes_each_gets_another_task() {
 }
 
 #[test]
-fn one_of_many_processes_gets_the_task() {
+fn only_one_of_concurrent_claims_of_a_task_succeeds() {
     let project = with_task();
     let runs = at_once(&project, &vec![vec!["task", "claim", "t"]; 4]);
     assert_eq!(runs.iter().filter(|run| run.code == 0).count(), 1, "{runs:?}");
@@ -123,7 +123,7 @@ fn one_of_many_processes_gets_the_task() {
 }
 
 #[test]
-fn a_claimed_task_is_changed_by_its_holder() {
+fn a_claimed_task_is_changed_only_with_the_epoch_of_its_claim() {
     let project = with_task();
     claim(&project, &["--agent", "ada"]);
     let complete = ["task", "complete", "t"];
@@ -150,7 +150,7 @@ fn a_claimed_task_is_changed_by_force() {
 }
 
 #[test]
-fn the_environment_names_the_claim_of_one_task() {
+fn the_epoch_in_the_environment_applies_only_to_its_task() {
     let project = with_task();
     project.add("Other", &["--id", "other"]);
     claim(&project, &["t"]);
@@ -166,7 +166,7 @@ fn the_environment_names_the_claim_of_one_task() {
 }
 
 #[test]
-fn a_released_task_is_ready_for_another() {
+fn a_released_task_can_be_claimed_again_with_a_new_epoch() {
     let project = with_task();
     claim(&project, &[]);
     let released = ["task", "release", "t", "--epoch", "1", "--reason", "too hard"];
@@ -210,7 +210,7 @@ fn spawn(project: &Project, args: &[&str]) -> Child {
 }
 
 #[test]
-fn who_beats_is_not_robbed() {
+fn a_claim_with_heartbeats_is_not_taken_over() {
     let project = with_task();
     claim(&project, &["--agent", "ada", "--lease", "20s"]);
     for command in ["take-over", "requeue"] {
@@ -227,7 +227,7 @@ fn who_beats_is_not_robbed() {
 }
 
 #[test]
-fn who_is_silent_for_a_lease_is_taken_over() {
+fn a_claim_with_an_expired_lease_is_taken_over() {
     let project = with_task();
     claim(&project, &[&["--agent", "ada"], SHORT].concat());
     let started = Instant::now();
@@ -244,7 +244,7 @@ fn who_is_silent_for_a_lease_is_taken_over() {
 }
 
 #[test]
-fn of_many_who_see_the_silence_one_acts_on_it() {
+fn only_one_of_concurrent_takeovers_of_an_expired_claim_succeeds() {
     let project = with_task();
     claim(&project, SHORT);
     let all = [

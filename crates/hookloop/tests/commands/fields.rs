@@ -37,7 +37,7 @@ fn check(printed: &Value, expected: &[&[&str]]) {
 }
 
 #[test]
-fn commands_on_a_task_print_it_and_what_followed() {
+fn task_commands_print_the_task_and_the_effects() {
     let project = Project::new();
     let each: [&[&str]; 8] = [
         &["task", "add", "A", "--id", "a"],
@@ -57,7 +57,7 @@ fn commands_on_a_task_print_it_and_what_followed() {
 }
 
 #[test]
-fn tasks_are_printed_alike_everywhere() {
+fn tasks_have_the_same_fields_in_all_commands() {
     let project = Project::new();
     project.add("A", &["--id", "a", "--type", "chore", "--description", "More"]);
     project.add("B", &["--id", "b", "--depends-on", "a", "--parent", "a"]);
@@ -77,7 +77,7 @@ fn tasks_are_printed_alike_everywhere() {
 }
 
 #[test]
-fn other_commands_print_an_object_each() {
+fn fields_of_init_status_policy_verify_rebuild_and_hooks() {
     let project = Project::bare();
     let check = |args: &[&str], expected: &[&str]| check(&project.json(args), &[expected]);
     let made = [
@@ -131,7 +131,7 @@ fn other_commands_print_an_object_each() {
 }
 
 #[test]
-fn schedules_are_printed_alike() {
+fn schedules_have_the_same_fields_in_all_commands() {
     let project = Project::new();
     let expected = [
         "cron",
@@ -165,7 +165,7 @@ fn schedules_are_printed_alike() {
 }
 
 #[test]
-fn the_fleet_is_printed_with_all_that_is_known_of_it() {
+fn fields_of_the_fleet_commands() {
     let project = Project::new();
     let status = project.json(&["fleet", "status"]);
     let expected = [
@@ -192,7 +192,7 @@ fn the_fleet_is_printed_with_all_that_is_known_of_it() {
 }
 
 #[test]
-fn errors_are_objects_too() {
+fn errors_are_json_objects() {
     let project = Project::new();
     let check = |args: &[&str], code: i32, kind: &str| {
         let run = project.run(&[args, &["--json"]].concat());
@@ -207,7 +207,7 @@ fn errors_are_objects_too() {
 }
 
 #[test]
-fn lists_of_nothing_are_empty_lists() {
+fn empty_lists_are_empty_json_arrays_and_empty_text() {
     let project = Project::new();
     for args in [["task", "list"], ["task", "ready"]] {
         assert_eq!(project.json(&args), serde_json::json!([]));

@@ -13,7 +13,7 @@ fn diamond() -> Project {
 }
 
 #[test]
-fn as_text_with_dependencies_above() {
+fn the_text_graph_shows_dependencies_above_their_dependents() {
     let drawn = diamond().ok(&["task", "graph"]);
     let at = |text: &str| drawn.find(text).unwrap_or_else(|| panic!("{text} in {drawn}"));
     assert!(at("a ready Start \"here\"") < at("b created Left"), "{drawn}");
@@ -23,7 +23,7 @@ fn as_text_with_dependencies_above() {
 }
 
 #[test]
-fn as_dot() {
+fn the_graph_is_drawn_as_dot() {
     let drawn = diamond().ok(&["task", "graph", "--format", "dot"]);
     assert!(drawn.starts_with("digraph tasks {\n") && drawn.ends_with("}\n"), "{drawn}");
     for part in
@@ -34,7 +34,7 @@ fn as_dot() {
 }
 
 #[test]
-fn as_mermaid() {
+fn the_graph_is_drawn_as_mermaid() {
     let drawn = diamond().ok(&["task", "graph", "--format", "mermaid"]);
     assert!(drawn.starts_with("flowchart TD\n"), "{drawn}");
     assert!(drawn.contains("t1[\"Start #34;here#34; #40;ready#41;\"]"), "{drawn}");
@@ -42,7 +42,7 @@ fn as_mermaid() {
 }
 
 #[test]
-fn of_one_task_and_what_it_is_connected_to() {
+fn the_graph_of_a_task_shows_only_connected_tasks() {
     let project = diamond();
     project.add("Apart", &["--id", "apart"]);
     assert!(project.ok(&["task", "graph"]).contains("Apart"));

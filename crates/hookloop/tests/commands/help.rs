@@ -24,6 +24,19 @@ fn help_shows_commands_in_groups_and_examples() {
     );
 }
 
+/// Shows each hook point and event type that an example of the help names.
+#[test]
+fn help_examples_name_hook_points_and_event_types_that_exist() {
+    let project = Project::new();
+    for command in [&["hooks", "explain"][..], &["log"]] {
+        let help = project.ok(&[&["help"], command].concat());
+        let (_, example) = help.split_once("Example:\n  hookloop ").unwrap();
+        let args: Vec<&str> = example.split_whitespace().collect();
+        assert!(args.starts_with(command), "{example}");
+        project.ok(&args);
+    }
+}
+
 #[test]
 fn usage_errors_are_json_with_the_json_option() {
     let project = Project::bare();
@@ -129,7 +142,7 @@ fn an_inherited_variable_of_completion_changes_no_command() {
 }
 
 #[test]
-fn a_mistake_in_the_command_of_an_agents_hook_is_no_refusal() {
+fn a_usage_error_of_the_hook_command_exits_with_1_and_not_2() {
     let project = Project::bare();
     for args in [&["hook", "Stop", "--bogus"][..], &["hook", "Stop", "--bogus", "--json"]] {
         assert_eq!(project.run(args).code, 1, "{args:?}");

@@ -55,7 +55,7 @@ fn hostile_goals_are_kept_and_printed_harmless() {
 }
 
 #[test]
-fn each_task_is_one_line_whatever_it_says() {
+fn each_task_is_printed_on_one_line_for_any_goal_and_label() {
     let project = Project::new();
     for goal in HOSTILE {
         project.add(goal, &["--label", goal]);
@@ -73,7 +73,7 @@ fn each_task_is_one_line_whatever_it_says() {
 }
 
 #[test]
-fn other_texts_are_printed_harmless_too() {
+fn other_texts_of_a_task_are_printed_harmless() {
     let project = Project::new();
     for (n, text) in HOSTILE.iter().enumerate() {
         let id = format!("t{n}");
@@ -109,7 +109,7 @@ fn errors_are_printed_harmless() {
 }
 
 #[test]
-fn goals_have_a_length() {
+fn the_length_of_a_goal_is_limited() {
     let project = Project::new();
     let longest = "x".repeat(4 * 1024);
     let id = project.add(&longest, &[]);

@@ -28,7 +28,7 @@ fn a_whole_id_wins_over_the_start_of_others() {
 }
 
 #[test]
-fn many_candidates_are_not_all_listed() {
+fn the_candidates_for_an_ambiguous_prefix_are_truncated() {
     let project = Project::new();
     for n in 0..9 {
         project.add("Goal", &["--id", &format!("task{n}")]);
@@ -39,7 +39,7 @@ fn many_candidates_are_not_all_listed() {
 }
 
 #[test]
-fn letters_that_sql_reads_are_letters() {
+fn sql_wildcards_in_a_task_id_prefix_match_literally() {
     let project = Project::new();
     project.add("Goal", &["--id", "a_b"]);
     project.add("Goal", &["--id", "axb"]);
@@ -48,7 +48,7 @@ fn letters_that_sql_reads_are_letters() {
 }
 
 #[test]
-fn a_task_that_is_not_there_is_said_with_a_hint() {
+fn an_unknown_task_id_is_refused_with_a_hint() {
     let project = Project::new();
     let commands: [&[&str]; 8] = [
         &["task", "show", "nope"],

@@ -24,7 +24,7 @@ fn check(sql: &str, part: &str) {
 }
 
 #[test]
-fn an_intact_log_is_said_to_be() {
+fn verify_reports_an_intact_log() {
     let project = with_events();
     assert_eq!(project.ok(&["verify"]), "The log is intact: 3 events\n");
     assert_eq!(Project::new().json(&["verify"])["events"], 0);
@@ -47,7 +47,7 @@ fn missing_events_are_found() {
 }
 
 #[test]
-fn a_view_that_was_changed_is_made_right_by_rebuild() {
+fn rebuild_restores_a_changed_view() {
     let project = with_events();
     let before = project.ok(&["task", "export"]);
     let changed = project.database().execute("UPDATE task SET state = 3 WHERE id = 'a'", []);
@@ -59,7 +59,7 @@ fn a_view_that_was_changed_is_made_right_by_rebuild() {
 }
 
 #[test]
-fn a_file_that_is_no_database_is_said_to_be() {
+fn a_file_that_is_not_a_database_is_reported() {
     let project = with_events();
     let state = project.state();
     for name in ["hookloop.db-wal", "hookloop.db-shm"] {
@@ -308,7 +308,7 @@ fn a_command_that_meets_a_dropped_table_names_the_file_and_rebuild() {
 }
 
 #[test]
-fn dropped_totals_without_a_recorded_head_need_a_persons_word() {
+fn dropped_totals_without_a_recorded_head_need_accept_loss() {
     let project = with_events();
     std::fs::remove_file(project.state().join("hookloop.head")).unwrap();
     project.database().execute_batch("DROP TABLE totals").unwrap();

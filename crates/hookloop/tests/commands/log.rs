@@ -43,6 +43,18 @@ fn filters_can_be_combined() {
 }
 
 #[test]
+fn an_unknown_event_type_is_a_usage_error() {
+    let project = with_history();
+    let error = project.fails(2, &["log", "--type", "task_created", "--type", "task_complete"]);
+    let expected = "unknown event type `task_complete`; did you mean `task_completed`?";
+    assert!(error.contains(expected), "{error}");
+    project.fails(2, &["log", "--fleet", "--type", "teleported"]);
+    for known in ["gates_evaluated", "hook.deploy.done"] {
+        assert_eq!(project.ok(&["log", "--type", known]), "");
+    }
+}
+
+#[test]
 fn bookkeeping_is_shown_when_asked_for() {
     let project = with_history();
     project.add("C", &["--id", "c"]);
@@ -60,7 +72,7 @@ fn the_history_of_a_deleted_task_can_be_read() {
 }
 
 #[test]
-fn a_line_tells_place_time_type_task_and_who() {
+fn a_log_line_has_sequence_number_time_type_task_and_actor() {
     let project = with_history();
     let printed = project.ok(&["log", "--type", "task_started"]);
     let words: Vec<&str> = printed.split_whitespace().collect();
@@ -69,7 +81,7 @@ fn a_line_tells_place_time_type_task_and_who() {
 }
 
 #[test]
-fn a_reader_that_leaves_is_no_error() {
+fn a_closed_pipe_on_the_output_is_not_an_error() {
     let project = Project::new();
     let tasks: String = (0..3_000).map(|n| format!("{{\"goal\": \"Goal {n}\"}}\n")).collect();
     project.write("tasks.jsonl", &tasks);
@@ -113,7 +125,7 @@ impl Drop for Follower {
 }
 
 #[test]
-fn following_prints_what_was_and_what_comes() {
+fn follow_prints_existing_and_new_events() {
     let project = Project::new();
     project.add("Before", &["--id", "before"]);
     let follower = Follower::start(&project, &[]);

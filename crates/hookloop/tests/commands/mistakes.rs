@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use crate::cli::Project;
 
 #[test]
-fn outside_of_a_project_the_way_in_is_named() {
+fn commands_outside_of_a_project_suggest_init() {
     let project = Project::bare();
     let commands: [&[&str]; 5] =
         [&["status"], &["task", "list"], &["task", "add", "Goal"], &["log"], &["verify"]];
@@ -42,12 +42,13 @@ fn mistakes_in_the_configuration_are_named_with_their_place() {
     check(&hooks("{name: a, enabled: yes, actions: []}"), "4:26", "`true` or `false`");
     check(&hooks("{name: auto-create-review-task, actions: []}"), "4:7", "two hooks");
     check("workflows: {w: []}\n", "2:16", "steps");
+    check("loop: {stop_when: []}\n", "2:19", "`stop_when` needs a stop condition");
     check("workflows: {'a b': [{log: {type: x}}]}\n", "2:20", "`a b`");
     check("hooks: [\n", "2:8", "`key: value`");
 }
 
 #[test]
-fn a_version_that_is_not_known_is_refused() {
+fn an_unknown_configuration_version_is_refused() {
     for text in ["version: 2\n", "hooks: {}\n"] {
         let project = Project::bare();
         project.write("hookloop.yaml", text);
@@ -85,7 +86,7 @@ fn a_state_directory_that_is_a_link_is_refused() {
 }
 
 #[test]
-fn without_a_home_it_is_said() {
+fn a_missing_home_variable_is_a_usage_error() {
     let project = Project::new();
     let output = project.hookloop(&["status"]).env_remove("HOME").output().unwrap();
     let error = String::from_utf8(output.stderr).unwrap();

@@ -63,7 +63,7 @@ fn an_old_log_stays_as_it_is_and_is_intact() {
 }
 
 #[test]
-fn events_of_an_old_log_have_the_names_of_today() {
+fn events_of_an_old_log_are_read_with_current_names() {
     let project = with_old_log();
     let events = project.events_from(1);
     let types: BTreeSet<&str> =

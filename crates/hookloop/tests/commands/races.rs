@@ -19,7 +19,7 @@ pub(crate) fn at_once(project: &Project, commands: &[Vec<&str>]) -> Vec<ProgramO
 }
 
 #[test]
-fn one_of_many_completes_a_task() {
+fn only_one_of_concurrent_completions_of_a_task_succeeds() {
     let project = Project::new();
     for round in 0..5 {
         let id = format!("t{round}");
@@ -66,7 +66,7 @@ fn two_edges_do_not_close_a_cycle_together() {
 }
 
 #[test]
-fn the_first_command_of_a_project_may_be_given_many_times() {
+fn only_one_of_concurrent_first_commands_adds_the_task() {
     let project = Project::with_config("");
     let runs = at_once(&project, &vec![vec!["task", "add", "Goal", "--id", "x"]; PROCESSES]);
     assert_eq!(runs.iter().filter(|run| run.code == 0).count(), 1, "{runs:?}");

@@ -34,7 +34,7 @@ fn a_task_for_later_is_not_ready() {
 }
 
 #[test]
-fn a_time_travels_with_its_task() {
+fn the_start_time_of_a_task_is_exported_and_imported() {
     let (from, to) = (Project::new(), Project::new());
     from.add("A", &["--id", "a", "--not-before", "2090-12-01T08:00Z"]);
     let exported = from.ok(&["task", "export"]);
@@ -45,7 +45,7 @@ fn a_time_travels_with_its_task() {
 }
 
 #[test]
-fn mistakes_about_times_are_named() {
+fn invalid_start_times_and_schedules_are_refused() {
     let project = Project::new();
     let check = |args: &[&str], code: i32, part: &str| {
         let said = project.fails(code, args);
@@ -59,9 +59,11 @@ fn mistakes_about_times_are_named() {
     check(&with(&["--after", "1h", "--not-before", "2090-12-01T08:00Z"]), 2, "cannot be used with");
     let schedule =
         |more: &[&'static str]| [&["schedule", "add", "s", "--goal", "G", "--cron"], more].concat();
-    check(&schedule(&["0 3 * *"]), 1, "`0 3 * *` is not a cron pattern of five fields");
-    check(&schedule(&["0 3 * * *", "--tz", "Mars/Olympus"]), 1, "no time zone `Mars/Olympus`");
-    check(&schedule(&["0 0 30 2 *"]), 1, "is never due");
+    check(&schedule(&["0 3 * *"]), 2, "error: `0 3 * *` is not a cron expression: it has 4 ");
+    check(&schedule(&["0 3 * * *", "--tz", "Mars/Olympus"]), 2, "no time zone `Mars/Olympus`");
+    check(&schedule(&["0 3 * * *", "--tz", "Mars/Olympus"]), 2, "hint: write a name such as ");
+    check(&schedule(&["0 0 30 2 *"]), 2, "is never due");
+    check(&schedule(&["61 3 * * *"]), 2, "such as `0 3 * * 1-5`");
     check(
         &["schedule", "add", "a b", "--goal", "G", "--cron", "* * * * *"],
         2,
@@ -74,7 +76,7 @@ fn mistakes_about_times_are_named() {
 }
 
 #[test]
-fn a_claim_says_which_limit_it_met() {
+fn a_refused_claim_names_the_wip_limit() {
     let project = Project::with_config("scheduling: {wip: 2, wip_by_type: {bug: 1}}\n");
     for (id, kind) in [("b1", "bug"), ("b2", "bug"), ("c1", "chore"), ("c2", "chore")] {
         project.add("G", &["--id", id, "--type", kind]);
@@ -146,7 +148,7 @@ fn a_schedule_is_set_shown_and_removed() {
 /// A command that changes the project first creates the due tasks. A command that reads creates
 /// none.
 #[test]
-fn a_slot_that_passed_is_made_by_the_next_command_that_changes_something() {
+fn a_missed_schedule_occurrence_is_created_by_the_next_changing_command() {
     let project = Project::new();
     project.ok(&["schedule", "add", "hourly", "--cron", "0 * * * *", "--goal", "Look around"]);
     // Moves the next occurrence into the past, as if hookloop had not run since then.

@@ -136,7 +136,7 @@ fn receipts_with_a_tree(project: &TestProject, bin: &Path) -> usize {
 }
 
 #[test]
-fn a_repository_of_another_owner_has_a_tree_where_the_user_calls_it_safe() {
+fn receipts_have_a_tree_in_another_owners_repository_marked_safe() {
     let project = project(b"project");
     project.git(&["init", "--quiet"]);
     project.write("hookloop.yaml", CONFIG);

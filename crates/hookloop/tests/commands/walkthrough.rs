@@ -19,7 +19,7 @@ echo "end"
 "#;
 
 #[test]
-fn the_first_lines_work_as_written() {
+fn the_first_commands_of_a_new_user_work_as_written() {
     let run = Project::bare().shell(LINES);
     assert!(run.code == 0 && run.stderr.is_empty(), "{run:?}");
     let lines: Vec<&str> = run.stdout.lines().collect();
@@ -35,7 +35,7 @@ fn the_first_lines_work_as_written() {
 }
 
 #[test]
-fn init_says_what_it_did_and_can_be_repeated() {
+fn init_reports_the_written_file_and_keeps_an_existing_file() {
     let project = Project::bare();
     let first = project.ok(&["init", "--yes"]);
     assert!(first.starts_with("Wrote ") && first.contains("hookloop run"), "{first}");

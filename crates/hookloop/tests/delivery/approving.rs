@@ -36,7 +36,7 @@ fn problem(project: &DeliveryProject) -> String {
 }
 
 #[test]
-fn what_a_person_approves_is_merged_without_asking_again() {
+fn an_approved_submission_is_merged_without_another_review() {
     let project = project();
     project.add("t1", &[]);
     project.does("t1", 1, "echo fine > work.txt");
@@ -59,7 +59,7 @@ fn what_a_person_approves_is_merged_without_asking_again() {
 }
 
 #[test]
-fn an_approval_makes_no_red_base_and_is_of_one_commit() {
+fn an_approval_skips_no_failing_gate_and_covers_one_commit() {
     let project = project();
     project.add("t1", &[]);
     project.does("t1", 1, "echo bad > work.txt");
@@ -89,7 +89,7 @@ fn an_approval_makes_no_red_base_and_is_of_one_commit() {
 
 /// A merge that needs a person is one problem, even if it is attempted several times.
 #[test]
-fn a_submission_that_can_not_be_merged_is_one_problem_until_it_is() {
+fn repeated_attempts_of_a_blocked_merge_are_one_inbox_problem() {
     use std::os::unix::fs::PermissionsExt;
     let project = DeliveryProject::new("delivery: {}\n", &[("a.txt", "a\n")]);
     project.add("t1", &[]);

@@ -128,21 +128,21 @@ fn part(number: u64) {
 }
 
 #[test]
-fn the_base_is_always_green_and_each_bad_one_is_named_1() {
+fn every_base_commit_passes_and_each_bad_task_is_returned_1() {
     part(0);
 }
 
 #[test]
-fn the_base_is_always_green_and_each_bad_one_is_named_2() {
+fn every_base_commit_passes_and_each_bad_task_is_returned_2() {
     part(1);
 }
 
 #[test]
-fn the_base_is_always_green_and_each_bad_one_is_named_3() {
+fn every_base_commit_passes_and_each_bad_task_is_returned_3() {
     part(2);
 }
 
 #[test]
-fn the_base_is_always_green_and_each_bad_one_is_named_4() {
+fn every_base_commit_passes_and_each_bad_task_is_returned_4() {
     part(3);
 }

@@ -22,7 +22,7 @@ fn kept(project: &DeliveryProject, name: &str) -> (Value, String) {
 }
 
 #[test]
-fn hooks_of_a_delivery_know_the_request_the_agent_and_earlier_context() {
+fn delivery_hooks_receive_the_pull_request_agent_and_earlier_context() {
     let answer = r#"{"hookloop":{"context":{"build":7,"pr_title":"first"}}}"#;
     let later = r#"{"hookloop":{"context":{"pr_title":"second"}}}"#;
     let config = format!(
@@ -93,7 +93,7 @@ hooks:
 
 /// A condition on a request that does not exist yet has no value, so the gate blocks.
 #[test]
-fn a_condition_on_a_request_that_is_not_there_fails_closed() {
+fn a_hook_condition_on_a_missing_pull_request_blocks_the_submission() {
     let config = "delivery: {}
 hooks:
   before_submit:
@@ -112,7 +112,7 @@ hooks:
 
 /// A hook that passed on the same files does not run again; later hooks still get its context.
 #[test]
-fn context_of_a_hook_that_is_not_run_again_still_reaches_later_hooks() {
+fn context_of_a_reused_hook_result_reaches_later_hooks() {
     let config = format!(
         "delivery: {{}}
 hooks:

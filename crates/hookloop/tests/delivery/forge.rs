@@ -15,7 +15,7 @@ fn config(rest: &str) -> String {
 }
 
 #[test]
-fn a_task_becomes_a_request_and_the_request_is_merged() {
+fn a_task_opens_a_pull_request_that_is_merged() {
     let (project, forge) = DeliveryProject::on_forge(&config(""), &[("a.txt", "a\n")]);
     let before = project.users();
     project.add("t1", &[]);
@@ -36,13 +36,26 @@ fn a_task_becomes_a_request_and_the_request_is_merged() {
     assert!(!kept.windows(TOKEN.len()).any(|part| part == TOKEN.as_bytes()), "the token is stored");
 }
 
+#[test]
+fn a_missing_forge_token_is_named_with_the_command_to_type() {
+    let url = "https://github.com/acme/app.git";
+    let project = DeliveryProject::at_address(url, &config(""), &[("a.txt", "a\n")]);
+    project.add("t1", &[]);
+    let ran = project.run_tasks();
+    assert_eq!((ran.code, ran.outcome()), (3, "needs_human"), "{}", ran.stderr);
+    let reason = ran.all("session_ended")[0]["reason"].as_str().unwrap();
+    let expected = "can't work on the task: there is no token for github.com; run `gh auth login \
+                    --hostname github.com`, or set HOOKLOOP_GITHUB_TOKEN";
+    assert_eq!(reason, expected);
+}
+
 /// Row 18: returned work that is submitted again is in the same request, with the new commit.
 #[test]
-fn a_second_submission_is_the_same_request_with_the_new_commit() {
+fn a_second_submission_updates_the_same_pull_request() {
     let (project, forge) = DeliveryProject::on_forge(&config(""), &[("a.txt", "a\n")]);
     project.add("t1", &[]);
     project.does("t1", 1, "echo bad > work.txt");
-    project.does("t1", 2, "echo mended > work.txt");
+    project.does("t1", 2, "echo fixed > work.txt");
     assert_eq!(project.run_tasks().code, 6);
     let first = forge.pulls()[0].head.clone();
     assert_eq!(project.merge()["t1"].0, "returned");
@@ -51,12 +64,12 @@ fn a_second_submission_is_the_same_request_with_the_new_commit() {
     let pulls = forge.pulls();
     assert_ne!(pulls[0].head, first);
     assert_eq!(project.merge()["t1"].0, "merged");
-    assert_eq!(project.on_main("work.txt"), "mended\n");
+    assert_eq!(project.on_main("work.txt"), "fixed\n");
 }
 
 /// A session may be stopped in the middle of its push, until another session has finished the task.
 #[test]
-fn who_has_lost_the_task_while_it_pushed_asks_for_nothing() {
+fn a_session_that_loses_its_claim_during_the_push_opens_no_pull_request() {
     let (project, forge) = DeliveryProject::on_forge(&config(""), &[("a.txt", "a\n")]);
     project.add("t1", &[]);
     project.does("t1", 1, "echo work > work.txt");
@@ -89,7 +102,7 @@ fn who_has_lost_the_task_while_it_pushed_asks_for_nothing() {
 }
 
 #[test]
-fn checks_that_are_pending_have_not_passed() {
+fn a_merge_waits_for_pending_checks() {
     let (project, forge) = DeliveryProject::on_forge(&config(""), &[("a.txt", "a\n")]);
     project.add("t1", &[]);
     project.does("t1", 1, "echo work > work.txt");
@@ -110,7 +123,7 @@ fn checks_that_are_pending_have_not_passed() {
 }
 
 #[test]
-fn a_failed_check_sends_the_task_back() {
+fn a_failed_check_returns_the_task() {
     let (project, forge) = DeliveryProject::on_forge(&config(""), &[("a.txt", "a\n")]);
     project.add("t1", &[]);
     project.does("t1", 1, "echo work > work.txt");
@@ -124,7 +137,7 @@ fn a_failed_check_sends_the_task_back() {
 
 /// If a person merges the request, the task is completed.
 #[test]
-fn a_request_that_somebody_merged_completes_its_task() {
+fn a_merge_by_a_person_completes_the_task() {
     let (project, forge) = DeliveryProject::on_forge(&config(""), &[("a.txt", "a\n")]);
     project.add("t1", &[]);
     project.does("t1", 1, "echo work > work.txt");
@@ -137,7 +150,7 @@ fn a_request_that_somebody_merged_completes_its_task() {
 
 /// Lost answers of the forge do not lead to a second request.
 #[test]
-fn a_forge_that_fails_now_and_then_ends_with_one_request() {
+fn forge_failures_lead_to_one_pull_request_and_one_merge() {
     let (project, forge) = DeliveryProject::on_forge(&config(""), &[("a.txt", "a\n")]);
     project.add("t1", &[]);
     project.does("t1", 1, "echo work > work.txt");
@@ -157,7 +170,7 @@ fn a_forge_that_fails_now_and_then_ends_with_one_request() {
 
 /// If the forge is unreachable for a while, this costs no turn.
 #[test]
-fn what_can_not_be_asked_for_now_is_asked_for_later() {
+fn a_submission_to_an_unavailable_forge_is_retried_without_a_turn() {
     let (project, forge) = DeliveryProject::on_forge(&config(""), &[("a.txt", "a\n")]);
     project.add("t1", &[]);
     project.does("t1", 1, "echo work > work.txt");

@@ -12,7 +12,7 @@ use crate::delivery_project::DeliveryProject;
 const SOON: Duration = Duration::from_secs(30);
 
 #[test]
-fn a_task_whose_place_is_being_made_goes_back_when_its_worker_is_to_end() {
+fn a_worker_stopped_during_worktree_setup_releases_its_task() {
     let project = DeliveryProject::new("delivery: {base: main}\n", &[]);
     let home = project.root().parent().unwrap().join("home");
     // A remote that is slow to answer, by the user's own git configuration.

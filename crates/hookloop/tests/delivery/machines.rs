@@ -62,7 +62,7 @@ fn work(machine: &TestProject, script: &str) {
 }
 
 #[test]
-fn what_one_machine_submits_another_merges_and_goes_on_with() {
+fn submissions_of_one_machine_are_merged_and_continued_by_another() {
     let directory = tempfile::tempdir().unwrap();
     let (server, remote) = (Server::single(), directory.path().join("remote.git"));
     let [one, other] = machines(&server, &remote, CONFIG);
@@ -91,7 +91,7 @@ fn what_one_machine_submits_another_merges_and_goes_on_with() {
 const SOON: Duration = Duration::from_secs(60);
 
 #[test]
-fn who_died_after_its_push_is_no_stranger_to_who_goes_on() {
+fn a_push_of_a_killed_session_is_recognized_by_the_next_session() {
     let directory = tempfile::tempdir().unwrap();
     let (server, remote) = (Server::single(), directory.path().join("remote.git"));
     let [there, go] = ["there", "go"].map(|name| directory.path().join(name));

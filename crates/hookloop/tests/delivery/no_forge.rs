@@ -32,7 +32,7 @@ fn create_pr(ran: &SessionOutput) -> (Vec<&str>, usize) {
 }
 
 #[test]
-fn a_request_that_no_forge_can_take_is_a_persons_decision() {
+fn a_submission_to_an_unsupported_forge_needs_a_person() {
     for url in ADDRESSES {
         let hooks = "hooks:\n  after_submit: [merge]\n";
         let project = DeliveryProject::at_address(url, &format!("delivery: {{}}\n{hooks}"), FILES);
@@ -53,7 +53,7 @@ fn a_request_that_no_forge_can_take_is_a_persons_decision() {
 }
 
 #[test]
-fn branches_without_requests_are_a_persons_word() {
+fn forge_none_merges_branches_without_pull_requests() {
     let project = DeliveryProject::at_address(ADDRESSES[0], &gated("{forge: none}"), FILES);
     project.add("t1", &[]);
     project.does("t1", 1, "echo work > work.txt");
@@ -82,7 +82,7 @@ fn a_merge_into_a_remote_base_without_a_forge_waits_for_a_person() {
 }
 
 #[test]
-fn a_local_remote_has_branches_and_claims_no_request() {
+fn a_local_remote_gets_a_branch_and_create_pr_is_skipped() {
     let project = DeliveryProject::new(&gated("{}"), FILES);
     project.add("t1", &[]);
     project.does("t1", 1, "echo work > work.txt");

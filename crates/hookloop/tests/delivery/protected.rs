@@ -20,7 +20,7 @@ fn problem(project: &DeliveryProject) -> serde_json::Value {
 
 /// BROKEN.md A1: the first task removes the gates, the second one breaks the code.
 #[test]
-fn a_task_that_removes_the_gates_does_not_open_the_way_for_broken_work() {
+fn work_that_removes_the_gates_waits_for_a_person_and_later_work_is_gated() {
     let project = project();
     let gates = project.on_main("hookloop.yaml");
     project.add("t1", &[]);
@@ -51,7 +51,7 @@ fn a_task_that_removes_the_gates_does_not_open_the_way_for_broken_work() {
 }
 
 #[test]
-fn a_person_lets_work_change_the_gates_and_agrees_to_them_before_the_next_session() {
+fn approved_gate_changes_are_merged_and_need_trust_before_the_next_session() {
     let project = project();
     project.add("t1", &[]);
     project.does("t1", 1, "printf 'version: 1\\ndelivery: {}\\n' > hookloop.yaml");
@@ -95,7 +95,7 @@ fn work_that_changes_a_script_of_a_gate_waits_for_a_person() {
 
 /// A commit of the base that is merged into the work does not count as a change of the work.
 #[test]
-fn work_on_an_older_base_is_not_held_for_what_others_changed() {
+fn a_gate_change_on_the_base_does_not_block_work_on_an_older_base() {
     let project = project();
     project.add("t1", &[]);
     project.does("t1", 1, "echo fine > work.txt");

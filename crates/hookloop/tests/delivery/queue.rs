@@ -37,7 +37,7 @@ fn text(project: &DeliveryProject, args: &[&str]) -> String {
 }
 
 #[test]
-fn a_tested_head_is_enqueued_and_its_place_is_shown_until_it_is_merged() {
+fn a_tested_head_is_enqueued_and_its_position_is_shown_until_its_merge() {
     let (project, forge) = submitted("", &["t1"]);
     forge.use_merge_queue();
     forge.enqueue_other();
@@ -76,7 +76,7 @@ fn a_tested_head_is_enqueued_and_its_place_is_shown_until_it_is_merged() {
 }
 
 #[test]
-fn tasks_are_enqueued_one_by_one_and_none_that_fails_its_gates() {
+fn only_tasks_that_pass_their_gates_are_enqueued() {
     let (project, forge) = DeliveryProject::on_forge(&config(""), &[("a.txt", "a\n")]);
     for (task, word) in [("t1", "fine"), ("t2", "bad"), ("t3", "fine")] {
         project.add(task, &[]);
@@ -92,7 +92,7 @@ fn tasks_are_enqueued_one_by_one_and_none_that_fails_its_gates() {
 }
 
 #[test]
-fn a_request_that_fails_in_the_queue_goes_back_with_the_reason() {
+fn a_pull_request_that_fails_in_the_queue_is_returned_with_the_reason() {
     let (project, forge) = submitted("", &["t1"]);
     forge.use_merge_queue();
     assert_eq!(project.merge()["t1"].0, "queued");
@@ -111,7 +111,7 @@ fn a_request_that_fails_in_the_queue_goes_back_with_the_reason() {
 }
 
 #[test]
-fn a_request_that_a_person_took_out_of_the_queue_is_for_a_person() {
+fn a_pull_request_dequeued_by_a_person_needs_an_approval() {
     let (project, forge) = submitted("", &["t1"]);
     forge.use_merge_queue();
     assert_eq!(project.merge()["t1"].0, "queued");
@@ -127,7 +127,7 @@ fn a_request_that_a_person_took_out_of_the_queue_is_for_a_person() {
 }
 
 #[test]
-fn a_push_to_a_queued_request_is_never_merged_as_the_tasks_work() {
+fn a_foreign_push_to_a_queued_pull_request_blocks_its_task() {
     let (project, forge) = submitted("", &["t1"]);
     forge.use_merge_queue();
     assert_eq!(project.merge()["t1"].0, "queued");
@@ -147,7 +147,7 @@ fn a_push_to_a_queued_request_is_never_merged_as_the_tasks_work() {
 }
 
 #[test]
-fn a_lost_answer_enqueues_once() {
+fn lost_answers_of_the_forge_do_not_enqueue_twice() {
     let (project, forge) = submitted("", &["t1"]);
     forge.use_merge_queue();
     // The first request asks whether there is a queue, the third is the mutation.
@@ -160,7 +160,7 @@ fn a_lost_answer_enqueues_once() {
 }
 
 #[test]
-fn a_merge_that_waits_ends_at_its_limit_with_4() {
+fn merge_wait_exits_with_4_at_its_limit_and_0_after_a_merge() {
     let (project, forge) = submitted("", &["t1"]);
     forge.use_merge_queue();
     let (code, lines) = merge(&project, &["--wait", "1s"]);
@@ -183,7 +183,7 @@ fn a_merge_that_waits_ends_at_its_limit_with_4() {
 }
 
 #[test]
-fn required_checks_that_are_missing_are_named() {
+fn missing_required_checks_are_named() {
     let (project, forge) = submitted("wait_for_checks: false", &["t1"]);
     forge.require_checks(&["build", "lint"]);
     forge.check(Check::new(Kind::Run, "build", [Says::Passed]));
@@ -203,7 +203,7 @@ fn required_checks_that_are_missing_are_named() {
 }
 
 #[test]
-fn a_protected_branch_says_which_review_it_waits_for_and_goes_on_after_it() {
+fn a_merge_waits_for_a_required_review_and_names_the_missing_one() {
     let (project, forge) = submitted("", &["t1"]);
     forge.protect(true);
     for _ in 0..2 {
@@ -220,7 +220,7 @@ fn a_protected_branch_says_which_review_it_waits_for_and_goes_on_after_it() {
 }
 
 #[test]
-fn auto_merge_is_asked_for_where_the_project_wants_it_and_the_repository_allows_it() {
+fn auto_merge_is_enabled_only_in_repositories_that_allow_auto_merge() {
     let (project, forge) = submitted("auto_merge: true", &["t1"]);
     forge.require_checks(&["build"]);
     forge.check(Check::new(Kind::Run, "build", [Says::Pending]));

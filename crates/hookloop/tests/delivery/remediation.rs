@@ -23,7 +23,7 @@ fn one_task(before_submit: &str, limits: &str) -> DeliveryProject {
 
 /// No agent can fix a hook that can't run.
 #[test]
-fn a_hook_of_a_submission_that_is_not_set_up_goes_to_a_person_at_once() {
+fn a_submit_hook_that_cannot_run_needs_a_person_without_another_turn() {
     for (hook, why) in [
         ("    - run_tests\n", "run_tests"),
         ("    - {name: check, command: 'no-such-program-here --now'}\n", "127"),
@@ -42,7 +42,7 @@ fn a_hook_of_a_submission_that_is_not_set_up_goes_to_a_person_at_once() {
 
 /// A failure that differs each time ends at the remediation limit of the task.
 #[test]
-fn a_task_has_one_budget_of_remediation_turns() {
+fn max_remediations_limits_the_turns_for_changing_failures() {
     let hook = "    - {name: moody, command: 'echo . >> $HOME/runs; echo failure $(wc -l < $HOME/runs); exit 2'}\n";
     let project = one_task(hook, "limits: {max_remediations: 2}\n");
     let ran = project.run_session(&["--tasks", "--max-no-progress", "50"]);
@@ -57,7 +57,7 @@ fn a_task_has_one_budget_of_remediation_turns() {
 }
 
 #[test]
-fn the_same_failure_after_a_remediation_turn_goes_to_a_person() {
+fn the_same_failure_after_a_remediation_turn_needs_a_person() {
     let hook = "    - {name: never, command: 'echo took $(date +%N)ms; echo nope; exit 2'}\n";
     let project = one_task(hook, "");
     // The agent changes files, which makes no difference to the hook.
@@ -71,7 +71,7 @@ fn the_same_failure_after_a_remediation_turn_goes_to_a_person() {
 
 /// A merge and a submission count towards the same limit.
 #[test]
-fn a_merge_that_fails_uses_the_budget_of_the_task() {
+fn failed_merges_count_towards_max_remediations() {
     let config = "delivery: {}
 limits: {max_remediations: 1}
 hooks:
@@ -96,7 +96,7 @@ hooks:
 }
 
 #[test]
-fn a_merge_that_fails_in_the_same_way_twice_goes_to_a_person() {
+fn a_merge_gate_that_fails_twice_in_the_same_way_needs_a_person() {
     let config = "delivery: {}
 hooks:
   before_merge:
@@ -144,7 +144,7 @@ fn conflicting_tasks_are_rebased_by_default_and_both_are_merged() {
 
 /// The step `merge` passes if the task was merged, and reports that.
 #[test]
-fn the_merge_step_says_whether_the_task_was_merged() {
+fn the_merge_step_reports_whether_the_task_was_merged() {
     let config = "delivery: {}
 hooks:
   before_submit: [create_pr]
@@ -176,7 +176,7 @@ hooks:
 
 /// A gate whose program is missing is not a fault of the base, and no agent gets a turn for it.
 #[test]
-fn a_gate_of_a_merge_that_can_not_run_needs_a_person_and_does_not_blame_the_base() {
+fn a_merge_gate_with_a_missing_program_needs_a_person() {
     let config = "delivery: {}\nhooks:\n  before_merge:\n    - {name: gate, command: 'no-such-program-here --now'}\n";
     let project = DeliveryProject::new(config, &[("a.txt", "a\n")]);
     project.add("t1", &[]);
@@ -193,7 +193,7 @@ fn a_gate_of_a_merge_that_can_not_run_needs_a_person_and_does_not_blame_the_base
 
 /// Work that breaks its own gate goes back to the agent, because the gate runs without that work.
 #[test]
-fn work_that_takes_a_gates_program_away_goes_back() {
+fn work_that_removes_the_program_of_a_gate_is_returned() {
     let config = "delivery: {}\nhooks:\n  before_merge:\n    - {name: gate, command: 'test -e work.txt || exit 0; no-such-program-here'}\n";
     let project = DeliveryProject::new(config, &[("a.txt", "a\n")]);
     project.add("t1", &[]);

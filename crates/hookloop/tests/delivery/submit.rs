@@ -10,7 +10,7 @@ fn plain() -> DeliveryProject {
 
 /// With delivery and no other configuration, work is pushed, and nothing else happens.
 #[test]
-fn without_hooks_work_is_pushed_and_nothing_of_the_users_is_touched() {
+fn default_hooks_push_the_work_and_leave_the_checkout_unchanged() {
     let project = plain();
     fs::write(project.root().join("a.txt"), "not saved\n").unwrap();
     fs::write(project.root().join("new.txt"), "not known\n").unwrap();
@@ -38,7 +38,7 @@ fn without_hooks_work_is_pushed_and_nothing_of_the_users_is_touched() {
 }
 
 #[test]
-fn a_base_that_moved_is_rebased_on_and_the_gates_are_asked_again() {
+fn work_is_rebased_on_a_moved_base_and_gated_again() {
     let config = format!(
         "delivery: {{}}\nhooks:\n  stop:\n    - {{name: green, command: \"{GREEN}\"}}\n  before_submit: [rebase_on_main, create_pr]\n"
     );
@@ -70,7 +70,7 @@ fn a_base_that_moved_is_rebased_on_and_the_gates_are_asked_again() {
 
 /// With many merges, the base has moved whenever the gates end.
 #[test]
-fn a_base_that_moves_faster_than_gates_run_is_not_run_after() {
+fn a_base_that_keeps_moving_is_rebased_on_three_times_at_most() {
     let config = "delivery: {}
 hooks:
   stop:
@@ -92,7 +92,7 @@ hooks:
 }
 
 #[test]
-fn a_conflict_goes_to_the_agent_and_is_resolved() {
+fn a_rebase_conflict_is_resolved_by_the_agent() {
     let config = "delivery: {}\nhooks:\n  before_submit: [rebase_on_main, create_pr]\n";
     let project = DeliveryProject::new(config, &[("a.txt", "one\ntwo\nthree\n")]);
     project.add("t1", &[]);
@@ -126,7 +126,7 @@ fn a_conflict_goes_to_the_agent_and_is_resolved() {
 /// A conflict that the agent does not resolve goes to a person. The message names the files and the
 /// base.
 #[test]
-fn an_unresolved_conflict_is_named_with_its_files_and_its_base() {
+fn an_unresolved_conflict_is_reported_with_its_files_and_base() {
     let config = "delivery: {}\nlimits: {max_remediations: 1}\nhooks:\n  before_submit: [rebase_on_main, create_pr]\n";
     let project = DeliveryProject::new(config, &[("a.txt", "one\ntwo\nthree\n")]);
     project.add("t1", &[]);
@@ -150,7 +150,7 @@ fn an_unresolved_conflict_is_named_with_its_files_and_its_base() {
 
 /// A task whose hook never passes goes to a person, and its work is kept.
 #[test]
-fn a_hook_that_never_passes_ends_with_a_person_and_nothing_is_lost() {
+fn a_submit_hook_that_never_passes_needs_a_person_and_work_is_kept() {
     let config = "delivery: {}\nhooks:\n  before_submit:\n    \
                   - {name: never, command: 'echo nope; exit 2'}\n    - create_pr\n";
     let project = DeliveryProject::new(config, &[("a.txt", "a\n")]);
@@ -174,7 +174,7 @@ fn a_hook_that_never_passes_ends_with_a_person_and_nothing_is_lost() {
 
 /// Row 18: a push is compared by commit; an existing branch is not enough.
 #[test]
-fn a_second_submission_pushes_again() {
+fn a_second_submission_pushes_its_new_commit() {
     let config = "delivery: {}\nhooks:\n  before_merge:\n    - {name: green, command: 'test ! -f first.txt || test -f wanted.txt || exit 2'}\n";
     let project = DeliveryProject::new(config, &[("a.txt", "a\n")]);
     project.add("t1", &[]);
@@ -198,7 +198,7 @@ fn a_second_submission_pushes_again() {
 }
 
 #[test]
-fn a_task_that_may_change_nothing_is_done_and_not_submitted() {
+fn no_changes_ok_completes_an_unchanged_task_without_a_submission() {
     let project = plain();
     project.add("t1", &[]);
     let ran = project.run_session(&["--tasks", "--no-changes-ok"]);
@@ -208,7 +208,7 @@ fn a_task_that_may_change_nothing_is_done_and_not_submitted() {
 }
 
 #[test]
-fn a_submission_without_a_change_is_asked_about_and_then_needs_a_person() {
+fn an_unchanged_task_gets_another_turn_and_then_needs_a_person() {
     let project = DeliveryProject::new(
         "delivery: {}\nhooks:\n  stop:\n    - {name: tests, command: 'true'}\n",
         &[],
@@ -229,7 +229,7 @@ fn a_submission_without_a_change_is_asked_about_and_then_needs_a_person() {
 }
 
 #[test]
-fn branches_have_values_in_conditions_of_a_delivery() {
+fn conditions_of_delivery_hooks_can_use_branches() {
     let points = ["before_submit", "after_submit", "before_merge", "after_merge"];
     let names = ["branch", "base_branch", "project", "point", "task.id"];
     let mut config = "delivery: {}\nhooks:\n".to_owned();
@@ -262,7 +262,7 @@ fn branches_have_values_in_conditions_of_a_delivery() {
 }
 
 #[test]
-fn a_submission_that_no_gate_proved_is_not_merged_without_a_person() {
+fn an_unproven_submission_is_not_merged_without_a_person() {
     let project = DeliveryProject::new("delivery: {}\nhooks:\n  before_submit: []\n", &[]);
     let own = project.root().join("../home/.config/hookloop/config.yaml");
     std::fs::write(own, "version: 1\n").unwrap();

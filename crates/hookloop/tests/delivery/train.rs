@@ -20,7 +20,7 @@ fn submit(project: &DeliveryProject, id: &str, file: &str, text: &str) {
 }
 
 #[test]
-fn what_works_is_merged_and_what_does_not_goes_back() {
+fn passing_tasks_are_merged_and_failing_or_conflicting_tasks_returned() {
     let project = DeliveryProject::new(&config(), &[("a.txt", "one\ntwo\n"), ("c.txt", "c\n")]);
     submit(&project, "good", "good.txt", "good\\n");
     submit(&project, "evil", "evil.txt", "bad\\n");
@@ -56,7 +56,7 @@ fn what_works_is_merged_and_what_does_not_goes_back() {
 
 /// A base that already fails does not count against the first submission.
 #[test]
-fn a_base_that_fails_by_itself_sends_nobody_back() {
+fn a_failing_base_does_not_return_tasks() {
     let project = DeliveryProject::new(&config(), &[("a.txt", "a\n")]);
     submit(&project, "t1", "t1.txt", "good\\n");
     project.push_to_main("broken.txt", "bad\n");
@@ -64,12 +64,12 @@ fn a_base_that_fails_by_itself_sends_nobody_back() {
     assert_eq!(fates["t1"].0, "waits", "{fates:?}");
     assert!(fates["t1"].1.contains("by itself"), "{fates:?}");
     assert_eq!(project.state("t1"), "submitted");
-    project.push_to_main("broken.txt", "mended\n");
+    project.push_to_main("broken.txt", "fixed\n");
     assert_eq!(project.merge()["t1"].0, "merged");
 }
 
 #[test]
-fn asked_for_after_submitting_it_is_merged_at_once_and_what_waits_for_it_goes_on() {
+fn a_merge_after_submit_unblocks_dependent_tasks() {
     let config = format!(
         "delivery: {{}}\nhooks:\n  after_submit: [merge]\n  before_merge:\n    - {{name: green, command: \"{GREEN}\"}}\n  \
          after_merge:\n    - {{name: told, command: 'echo {{{{task_id}}}} >> $HOME/merged'}}\n"
@@ -97,7 +97,7 @@ fn asked_for_after_submitting_it_is_merged_at_once_and_what_waits_for_it_goes_on
 
 /// Without a remote the base is a branch of the user, which is not moved while it is checked out.
 #[test]
-fn a_branch_that_is_checked_out_is_not_moved() {
+fn a_checked_out_base_branch_is_not_moved() {
     let project = DeliveryProject::without_remote(&config(), &[("a.txt", "a\n")]);
     submit(&project, "t1", "t1.txt", "good\\n");
     let before = project.users();
@@ -113,7 +113,7 @@ fn a_branch_that_is_checked_out_is_not_moved() {
 /// The worktree for a merge has the ignored files and the results of session_start, like any
 /// worktree.
 #[test]
-fn tests_of_the_train_have_what_worktrees_have() {
+fn merge_worktrees_have_copied_files_and_session_start_results() {
     let config = "delivery: {copy: [.env]}\nhooks:\n  session_start:\n    - {name: install, command: 'echo there > deps.local'}\n  \
                   stop:\n    - {name: tests, command: 'cat .env deps.local'}\n";
     let project =
@@ -133,7 +133,7 @@ fn tests_of_the_train_have_what_worktrees_have() {
 }
 
 #[test]
-fn rules_and_groups_hold_in_the_train_as_in_a_session() {
+fn diff_rules_and_any_of_groups_apply_in_the_merge_train() {
     let config = "delivery: {}\nhooks:\n  stop:\n    - {name: small, diff: {max_files: 3}}\n    \
                   - {name: never, command: 'false', any_of: one}\n    - {name: always, command: 'true', any_of: one}\n";
     let project = DeliveryProject::new(config, &[("a.txt", "a\n")]);
@@ -144,7 +144,7 @@ fn rules_and_groups_hold_in_the_train_as_in_a_session() {
 
 /// An untrusted gate is no fault of the work, and no agent can fix it.
 #[test]
-fn a_gate_that_is_not_trusted_sends_nobody_back() {
+fn an_untrusted_gate_does_not_return_tasks() {
     let project = DeliveryProject::new(&config(), &[("a.txt", "a\n")]);
     submit(&project, "t1", "t1.txt", "good\\n");
     let edited = format!("version: 1\n{}", config().replace("green", "greener"));
@@ -157,7 +157,7 @@ fn a_gate_that_is_not_trusted_sends_nobody_back() {
 
 /// A sandbox that lets a gate write to the worktree works in worktrees of a merge, too.
 #[test]
-fn a_gate_in_a_sandbox_runs_in_worktrees() {
+fn a_sandboxed_gate_runs_in_merge_worktrees() {
     let config = "delivery: {}\nhooks:\n  stop:\n    \
                   - {name: writes, command: 'echo x > made.local', sandbox: {write: [worktree]}}\n";
     let project = DeliveryProject::new(config, &[(".gitignore", "*.local\n"), ("a.txt", "a\n")]);

@@ -31,7 +31,7 @@ task_types:
 
 /// Seed 002: the hooks of the agent, else of the type, else of the project.
 #[test]
-fn hooks_are_the_types_else_the_projects() {
+fn hooks_of_the_task_type_replace_hooks_of_the_project() {
     let project = DeliveryProject::new(CONFIG, &[("a.txt", "a\n")]);
     for (id, kind, hooks) in [
         ("t1", Some("product"), &["of-type", "create_pr"][..]),
@@ -52,7 +52,7 @@ fn hooks_are_the_types_else_the_projects() {
 }
 
 #[test]
-fn a_type_with_a_list_of_agents_is_left_to_them() {
+fn tasks_of_a_type_with_agents_are_claimed_only_by_them() {
     let project = DeliveryProject::new(CONFIG, &[("a.txt", "a\n")]);
     project.add("t1", &["--type", "theirs", "--priority", "0"]);
     project.add("t2", &["--priority", "9"]);

@@ -84,7 +84,7 @@ fn does(project: &DeliveryProject, task: &str, turn: u32, script: &str) {
 }
 
 #[test]
-fn an_agent_that_deletes_its_worktree_twice_does_not_reach_the_checkout() {
+fn a_deleted_worktree_is_recreated_and_the_checkout_is_unchanged() {
     let project = project();
     let before = checkout(&project);
     let main = project.git(&["rev-parse", "main"]);
@@ -105,7 +105,7 @@ fn an_agent_that_deletes_its_worktree_twice_does_not_reach_the_checkout() {
     }
     for turn in [2, 3] {
         let prompt = project.prompt("t1", turn);
-        assert!(prompt.contains("made anew") && prompt.contains(&main), "{prompt}");
+        assert!(prompt.contains("created again") && prompt.contains(&main), "{prompt}");
         assert!(prompt.contains("work since that commit is lost"), "{prompt}");
     }
     assert_eq!(ran.all("turn_ended")[0]["result"], "failed", "a claim about lost files is void");
@@ -114,7 +114,7 @@ fn an_agent_that_deletes_its_worktree_twice_does_not_reach_the_checkout() {
 }
 
 #[test]
-fn commits_on_the_branch_outlive_the_worktree() {
+fn a_recreated_worktree_has_the_commits_of_its_branch() {
     let project = project();
     project.add("t1", &[]);
     let commit = "echo kept > kept.txt; git add .; \
@@ -130,7 +130,7 @@ fn commits_on_the_branch_outlive_the_worktree() {
 }
 
 #[test]
-fn a_worktree_that_vanishes_again_and_again_is_a_persons_decision() {
+fn a_repeatedly_deleted_worktree_needs_a_person() {
     let project = project();
     let before = checkout(&project);
     project.add("t1", &[]);
@@ -147,7 +147,7 @@ fn a_worktree_that_vanishes_again_and_again_is_a_persons_decision() {
 }
 
 #[test]
-fn a_worktree_that_is_replaced_by_a_link_to_the_checkout_is_made_anew() {
+fn a_worktree_replaced_by_a_link_to_the_checkout_is_recreated() {
     let project = project();
     let before = checkout(&project);
     project.add("t1", &[]);
@@ -168,7 +168,7 @@ fn a_worktree_that_is_replaced_by_a_link_to_the_checkout_is_made_anew() {
 }
 
 #[test]
-fn a_worktree_that_is_led_to_the_users_repository_is_led_back() {
+fn a_worktree_redirected_to_the_users_repository_is_repaired() {
     let project = project();
     let before = checkout(&project);
     project.add("t1", &[]);
@@ -194,7 +194,7 @@ fn a_worktree_that_is_led_to_the_users_repository_is_led_back() {
 /// Tests run code of the agent; if it replaces the worktree by a link, the next gate must not
 /// follow it.
 #[test]
-fn a_gate_is_not_run_in_a_worktree_that_another_gate_led_elsewhere() {
+fn no_gate_runs_in_a_worktree_that_another_gate_replaced_by_a_link() {
     let config = "delivery: {}
 hooks:
   stop:
@@ -217,7 +217,7 @@ hooks:
 }
 
 #[test]
-fn a_task_whose_branch_is_gone_with_its_worktree_is_a_persons_decision() {
+fn a_task_without_its_branch_and_worktree_needs_a_person() {
     let project = project();
     let before = checkout(&project);
     project.add("t1", &[]);
@@ -231,7 +231,7 @@ fn a_task_whose_branch_is_gone_with_its_worktree_is_a_persons_decision() {
     let reason = left[0]["reason"].as_str().unwrap();
     assert!(reason.contains("branch `hookloop/t1`"), "{reason}");
     // The command in the reason solves the problem.
-    let (_, command) = reason.split_once("begin anew: ").unwrap();
+    let (_, command) = reason.split_once("start again: ").unwrap();
     let words: Vec<&str> = command.split(' ').collect();
     project.git(&words[1..]);
     project.json_values(&["task", "unblock", "t1"]);
@@ -242,7 +242,7 @@ fn a_task_whose_branch_is_gone_with_its_worktree_is_a_persons_decision() {
 }
 
 #[test]
-fn a_worktree_that_the_agent_removed_by_git_is_made_anew() {
+fn a_worktree_removed_with_git_is_recreated() {
     let project = project();
     let before = checkout(&project);
     project.add("t1", &[]);
@@ -256,7 +256,7 @@ fn a_worktree_that_the_agent_removed_by_git_is_made_anew() {
 }
 
 #[test]
-fn a_worktree_that_the_agent_moved_is_a_persons_decision() {
+fn a_worktree_moved_by_the_agent_needs_a_person() {
     let project = project();
     let before = checkout(&project);
     project.add("t1", &[]);
@@ -276,7 +276,7 @@ fn a_worktree_that_the_agent_moved_is_a_persons_decision() {
 }
 
 #[test]
-fn all_worktrees_behind_a_link_are_a_persons_decision() {
+fn a_worktrees_directory_replaced_by_a_link_needs_a_person() {
     let project = project();
     project.add("t1", &[]);
     // The link leads to a directory with a subdirectory of the task's name, which has a file of the
@@ -317,7 +317,7 @@ fn kill_and_remove(project: &DeliveryProject, args: &[&str]) {
 }
 
 #[test]
-fn a_worktree_that_vanished_between_a_kill_and_a_resume_is_made_anew() {
+fn resume_recreates_a_deleted_worktree() {
     let project = project();
     let before = checkout(&project);
     project.add("t1", &[]);
@@ -330,12 +330,12 @@ fn a_worktree_that_vanished_between_a_kill_and_a_resume_is_made_anew() {
     assert_eq!(recreated(&ran).len(), 1);
     assert_all_in_worktree(&project, "t1", 2);
     let prompt = project.prompt("t1", 2);
-    assert!(prompt.contains("made anew") && prompt.contains("is lost"), "{prompt}");
+    assert!(prompt.contains("created again") && prompt.contains("is lost"), "{prompt}");
     assert_eq!(project.at_remote(&["show", "hookloop/t1:work.txt"]), "work");
 }
 
 #[test]
-fn a_worker_that_takes_over_a_vanished_worktree_makes_it_anew() {
+fn a_restarted_worker_recreates_a_deleted_worktree() {
     let project = project();
     let before = checkout(&project);
     project.add("t1", &[]);
@@ -354,7 +354,7 @@ fn a_worker_that_takes_over_a_vanished_worktree_makes_it_anew() {
 
 /// A completion that was claimed before the worktree vanished is not evaluated on the new worktree.
 #[test]
-fn a_claim_about_lost_work_is_void() {
+fn a_completion_claim_is_void_after_its_worktree_is_lost() {
     let config = "delivery: {}
 hooks:
   stop:
@@ -381,7 +381,7 @@ hooks:
 
 /// Without delivery the agent works in the project's directory, and nowhere else.
 #[test]
-fn a_project_directory_that_is_replaced_ends_the_session() {
+fn a_replaced_project_directory_ends_the_session() {
     let again = "mkdir \"$d\"; touch \"$d/hookloop.yaml\"";
     let ways = [
         "rm -rf \"$d\"".to_owned(),
@@ -409,7 +409,7 @@ fn a_project_directory_that_is_replaced_ends_the_session() {
 
 /// A project in a subdirectory of its repository that no commit contains.
 #[test]
-fn a_project_that_is_not_in_the_commit_is_no_place_to_work_in() {
+fn an_uncommitted_project_directory_blocks_the_task() {
     let project = builder().config("version: 1\ndelivery: {}\n").initialized().build();
     let top = &project.root().parent().unwrap().to_owned();
     run_git(top, &["init", "-q", "-b", "main"]);

@@ -94,7 +94,7 @@ fn the_session_hooks_of_the_specification_load_in_order() {
 }
 
 #[test]
-fn task_types_resolve_as_the_specification_says() {
+fn hooks_of_task_types_resolve_as_specified() {
     let project = Project::with_config(TYPES);
     let check = |kind: &[&str], point: &str, expected: &[&str]| {
         let id = project.add("Goal", kind);
@@ -112,7 +112,7 @@ fn task_types_resolve_as_the_specification_says() {
 }
 
 #[test]
-fn mistakes_are_named_with_their_place() {
+fn hook_mistakes_are_reported_with_file_and_line() {
     let check = |hook: &str, part: &str| {
         let project = Project::with_config(&format!("hooks:\n  stop:\n    - {hook}\n"));
         let run = project.run(&["hooks", "list"]);
@@ -149,7 +149,7 @@ fn mistakes_are_named_with_their_place() {
 }
 
 #[test]
-fn a_need_must_be_there_and_come_before() {
+fn a_needed_hook_must_exist_and_run_earlier() {
     let refused = |hooks: &str| {
         let project = Project::with_config(&format!("hooks:\n  stop:\n{hooks}"));
         let run = project.run(&["hooks", "list"]);
@@ -178,7 +178,7 @@ fn the_schema_in_the_repository_is_current() {
 }
 
 #[test]
-fn the_doctor_finds_the_known_traps() {
+fn doctor_reports_common_hook_mistakes() {
     let project = Project::with_config(
         "hooks:
   stop:

@@ -35,7 +35,7 @@ fn standing(project: &Project) -> Option<String> {
 
 /// T2: no key that the schema allows in a file changes whether that file is trusted.
 #[test]
-fn no_key_of_a_file_changes_its_trust() {
+fn no_configuration_key_makes_its_own_file_trusted() {
     let project = untrusted();
     let schema: Value = serde_json::from_str(&project.ok(&["schema"])).unwrap();
     let mut files = Vec::new();
@@ -137,7 +137,7 @@ fn every_byte_of_a_definition_counts_and_those_of_comments_do_not() {
 
 /// T6: without a person, a hook runs only if its exact content is trusted.
 #[test]
-fn without_a_person_only_the_exact_digest_counts() {
+fn without_a_person_hooks_run_only_with_the_exact_digest() {
     let piped = "hookloop ARGS < /dev/null | cat";
     let in_ci = "CI=true hookloop ARGS < /dev/null";
     let on_terminal = "script -qec 'hookloop ARGS' /dev/null < /dev/null";
@@ -169,7 +169,7 @@ fn without_a_person_only_the_exact_digest_counts() {
 
 /// T6: if nobody can be asked, the refusal names the digest and has an exit code of its own.
 #[test]
-fn a_refusal_names_the_digest() {
+fn a_refusal_of_untrusted_hooks_names_the_digest() {
     let project = untrusted();
     let digest = digest(&project);
     for ci in [false, true] {

@@ -46,7 +46,7 @@ fn hostile() -> Vec<String> {
 
 /// T24: every character is visible, as itself or escaped, and none controls the terminal.
 #[test]
-fn an_approval_screen_shows_what_there_is() {
+fn a_trust_request_shows_every_character_visibly() {
     let hostile = hostile();
     assert!(hostile.len() >= 100, "{}", hostile.len());
     let usable: Vec<&String> = hostile.iter().filter(|text| !text.contains('\0')).collect();
@@ -124,7 +124,7 @@ const MARKERS: &[&str] = &[
 
 /// T13: a hook that prints every marker has the same result as a hook that prints nothing.
 #[test]
-fn text_is_never_a_sign() {
+fn markers_in_hook_output_do_not_change_the_result() {
     let outcome = |text: &str| {
         let project = Project::with_check("cat text; cat text >&2");
         project.write("text", text);
@@ -153,7 +153,7 @@ fn text_is_never_a_sign() {
 
 /// T10: a task id is never parsed as an option, by this program or by the program of a hook.
 #[test]
-fn an_id_is_no_option() {
+fn a_task_id_is_never_parsed_as_an_option() {
     let project = Project::with_config(
         "hooks:\n  on_task_complete:\n    - {name: check, command: [./see, '{{task_id}}'], timeout: 20s}\n",
     );

@@ -8,7 +8,7 @@ use crate::cli::Project;
 /// T5: if a hook, or an agent behind it, changes the hooks of a project, the changed hooks do not
 /// run.
 #[test]
-fn a_hook_that_changes_hooks_gets_nothing_run() {
+fn hooks_changed_by_another_hook_do_not_run() {
     let second = "#!/bin/sh\\ntouch evil\\n";
     for change in [
         format!("printf '{second}' > second.sh"),
@@ -36,7 +36,7 @@ fn a_hook_that_changes_hooks_gets_nothing_run() {
 
 /// T5: the log has the change by the time the hook would have run next.
 #[test]
-fn a_change_is_recorded() {
+fn a_changed_hook_script_is_recorded_as_a_hook_error() {
     let project = Project::with_check("true");
     project.complete("First");
     assert_eq!(project.logged("hook_error").len(), 0);
@@ -66,7 +66,7 @@ fn a_hook_runs_for_every_event_and_a_duplicate_does_not() {
 
 /// Row 12: a cascade of commands ends, and the log records the end.
 #[test]
-fn a_cascade_of_commands_ends() {
+fn a_cascade_of_hook_commands_ends_at_the_limit() {
     let project = Project::with_config(
         "hooks:\n  task_created:\n    - {name: check, command: ./check.sh, timeout: 20s}\n",
     );
@@ -86,7 +86,7 @@ fn a_cascade_of_commands_ends() {
 
 /// Row 17: a file that can't be parsed runs no command and skips no gate.
 #[test]
-fn a_broken_file_stops_everything() {
+fn no_hook_runs_with_an_invalid_configuration() {
     let project = Project::with_check("touch ran");
     let id = project.add("Goal", &[]);
     project.configure(

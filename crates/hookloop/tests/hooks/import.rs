@@ -35,7 +35,7 @@ fn a_stop_hook_of_an_agent_is_a_stop_gate_here() {
 }
 
 #[test]
-fn what_has_no_place_here_is_said() {
+fn settings_without_an_equivalent_are_reported() {
     let command = |command: &str| json!({"type": "command", "command": command});
     let (project, printed) = imported(&json!({
         "model": "x",
@@ -59,7 +59,7 @@ fn what_has_no_place_here_is_said() {
 }
 
 #[test]
-fn nothing_to_take_over_is_an_error() {
+fn an_import_without_usable_hooks_is_an_error() {
     let project = Project::bare();
     project.write("settings.json", &json!({"hooks": {"PreToolUse": []}}).to_string());
     let error = project.fails(2, &["import", "agent-hooks", "settings.json"]);

@@ -23,7 +23,7 @@ fn pairs(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
 }
 
 #[test]
-fn the_users_hooks_run_in_every_project_without_trust_and_no_list_takes_them_away() {
+fn user_hooks_run_in_every_project_without_trust_and_cannot_be_removed() {
     let project = with_own(
         "hooks:\n  on_task_complete:\n    - {name: mine, command: echo mine >> ran}\n",
         "hooks:
@@ -55,7 +55,7 @@ task_types:
 
 /// A file of the repository needs trust, even if the command of the user's own hook names it.
 #[test]
-fn a_file_of_the_repository_needs_trust_whoever_names_it() {
+fn a_repository_script_needs_trust_even_in_a_users_hook() {
     let project =
         with_own("hooks: {on_task_complete: [{name: mine, command: ./check.sh}]}\n", "hooks: {}\n");
     project.complete("nothing there");
@@ -111,7 +111,7 @@ fn mistakes_in_the_users_file_are_named_with_their_place() {
 }
 
 #[test]
-fn a_name_is_one_hooks_and_the_message_says_whose() {
+fn a_project_hook_cannot_have_the_name_of_a_users_hook() {
     let project = with_own(
         "hooks: {stop: [{name: check, command: ls}]}\n",
         "hooks: {stop: [{name: check, command: pwd}]}\n",
@@ -122,7 +122,7 @@ fn a_name_is_one_hooks_and_the_message_says_whose() {
 }
 
 #[test]
-fn the_defaults_of_a_point_stay_beside_the_users_hooks() {
+fn default_hooks_of_a_hook_point_stay_beside_the_users_hooks() {
     let project = with_own("hooks: {before_submit: [{name: mine, command: ls}]}\n", "hooks: {}\n");
     let explained = project.json(&["hooks", "explain", "before_submit"]);
     let names: Vec<&Value> = explained.as_array().unwrap().iter().map(|h| &h["name"]).collect();

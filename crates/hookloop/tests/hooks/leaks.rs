@@ -13,7 +13,7 @@ const SECRETS: usize = 1_000;
 
 /// T20: a hook has exactly the declared environment, files and directory.
 #[test]
-fn a_hook_has_what_is_declared_and_nothing_else() {
+fn a_hook_has_only_the_declared_environment_files_and_directory() {
     let project = Project::with_config(
         "hooks:\n  stop:\n    - {name: check, command: [./see], env: {MODE: quick}, cwd: sub}\n",
     );
@@ -66,7 +66,7 @@ fn a_hook_has_what_is_declared_and_nothing_else() {
 }
 
 #[test]
-fn a_directory_that_leads_out_of_the_project_by_a_link_is_refused() {
+fn a_hook_cwd_that_links_out_of_the_project_is_refused() {
     let project = Project::with_config(
         "hooks:\n  stop:\n    - {name: check, command: touch ran, cwd: sub}\n",
     );
@@ -92,7 +92,7 @@ fn a_directory_that_leads_out_of_the_project_by_a_link_is_refused() {
 
 /// A token whose value is not declared is recognized by its format.
 #[test]
-fn no_token_of_a_known_shape_is_kept() {
+fn tokens_of_known_formats_are_redacted_in_stored_files() {
     let project = Project::with_config(
         "hooks:\n  on_task_complete:\n    - {name: check, command: './print.sh'}\n",
     );
@@ -122,7 +122,7 @@ fn no_token_of_a_known_shape_is_kept() {
 
 /// T21: a thousand secrets, each in five forms and split anywhere, are not stored anywhere.
 #[test]
-fn no_form_of_a_secret_is_kept() {
+fn no_encoding_of_a_secret_is_stored() {
     let project = Project::with_config(
         "hooks:\n  on_task_complete:\n    - {name: check, command: './print.sh', timeout: 60s}\n",
     );

@@ -58,7 +58,7 @@ fn digest(project: &Project) -> String {
 }
 
 #[test]
-fn a_gate_that_is_gone_needs_a_persons_word() {
+fn a_removed_gate_needs_trust() {
     let project = trusted(TESTS);
     refused(&project, "", "`tests` is gone");
     let status = project.json(&["status"]);
@@ -85,7 +85,7 @@ fn a_gate_that_is_gone_needs_a_persons_word() {
 }
 
 #[test]
-fn a_weaker_gate_needs_a_persons_word() {
+fn a_weaker_gate_needs_trust() {
     let project = trusted(TESTS);
     let with = |rest: &str| {
         format!(
@@ -117,7 +117,7 @@ fn a_weaker_gate_needs_a_persons_word() {
 
 /// A rule starts no process, so it needs no trust; it is a gate nevertheless.
 #[test]
-fn a_rule_that_was_in_force_once_is_part_of_the_agreement() {
+fn a_rule_of_an_earlier_session_is_part_of_the_trusted_gates() {
     let project = Project::with_config("hooks: {stop: [{name: r, file: missing}]}\n");
     project.write("turns.json", TURNS);
     assert_eq!(
@@ -139,7 +139,7 @@ fn a_rule_that_was_in_force_once_is_part_of_the_agreement() {
 }
 
 #[test]
-fn a_person_switches_a_gate_off_and_the_agreement_keeps_it() {
+fn a_gate_that_a_person_disables_stays_in_the_ledger() {
     let project = trusted(TESTS);
     project.ok(&["hooks", "disable", "tests"]);
     let run = session(&project);
@@ -151,7 +151,7 @@ fn a_person_switches_a_gate_off_and_the_agreement_keeps_it() {
 }
 
 #[test]
-fn the_agreement_is_kept_for_each_branch_and_shared_by_worktrees() {
+fn trusted_gates_are_kept_for_each_branch_and_shared_by_worktrees() {
     let project = trusted(TESTS);
     // Another branch has to match the trusted gates, too, and can then have its own.
     git(&project.root(), &["checkout", "-qb", "loose"]);
@@ -177,7 +177,7 @@ fn at(project: &Project, directory: &Path, args: &[&str]) -> Output {
 }
 
 #[test]
-fn the_agreement_outlives_what_is_done_to_the_repository() {
+fn trusted_gates_survive_a_moved_or_replaced_git_directory() {
     let project = trusted(TESTS);
     project.configure("");
     let git_dir = project.root().join(".git");
@@ -196,7 +196,7 @@ fn the_agreement_outlives_what_is_done_to_the_repository() {
 }
 
 #[test]
-fn a_project_that_was_trusted_before_there_was_a_ledger_has_one() {
+fn a_project_trusted_before_ledgers_existed_gets_a_ledger() {
     let project = trusted(TESTS);
     let state = project.state();
     std::fs::remove_file(state.join("ledger.json")).unwrap();
@@ -209,7 +209,7 @@ fn a_project_that_was_trusted_before_there_was_a_ledger_has_one() {
 }
 
 #[test]
-fn a_digest_stands_for_the_gates_too() {
+fn the_trust_digest_covers_the_gates() {
     let project = trusted(TESTS);
     let agreed = digest(&project);
     project.configure("");
@@ -224,7 +224,7 @@ fn a_digest_stands_for_the_gates_too() {
 }
 
 #[test]
-fn a_ledger_that_can_not_be_read_lets_nothing_start() {
+fn an_unreadable_ledger_prevents_sessions_from_starting() {
     let project = trusted(TESTS);
     let state = project.state();
     let repositories = std::fs::read_dir(state.parent().unwrap().join("_repos")).unwrap();
@@ -255,7 +255,7 @@ fn trusting_hooks_is_an_event_with_its_actor_and_digest() {
 }
 
 #[test]
-fn accepting_at_the_retry_limit_is_the_users_and_no_repositorys() {
+fn only_the_user_can_set_at_retry_limit_to_accept() {
     let project = trusted(TESTS);
     project.configure(&format!("{TESTS}loop: {{at_retry_limit: accept}}\n"));
     let run = session(&project);
@@ -270,7 +270,7 @@ fn accepting_at_the_retry_limit_is_the_users_and_no_repositorys() {
 }
 
 #[test]
-fn projects_of_one_repository_have_an_agreement_each() {
+fn projects_of_one_repository_have_separate_trusted_gates() {
     let project = trusted(TESTS);
     let inner = project.root().join("inner");
     std::fs::create_dir(&inner).unwrap();
@@ -289,7 +289,7 @@ fn projects_of_one_repository_have_an_agreement_each() {
 
 /// A refused session trusts nothing: otherwise an edit that is reverted would lock its user out.
 #[test]
-fn a_refused_session_does_not_change_the_agreement() {
+fn a_refused_session_does_not_change_the_trusted_gates() {
     let project = trusted(TESTS);
     let config = std::fs::read_to_string(project.root().join("hookloop.yaml")).unwrap();
     let more = config.replace("[{name: tests", "[{name: extra, command: 'true'}, {name: tests");
@@ -336,7 +336,7 @@ fn actions_that_complete_or_unblock_tasks_need_trust() {
 
 /// A person has to trust a task type that allows work without a change.
 #[test]
-fn a_task_type_that_needs_no_change_needs_a_persons_word() {
+fn a_task_type_with_no_changes_ok_needs_trust() {
     let project = trusted(TESTS);
     let config = format!("{TESTS}task_types: {{chore: {{no_changes_ok: true}}}}\n");
     refused(&project, &config, "`task_types.chore` lets work be complete without a change");

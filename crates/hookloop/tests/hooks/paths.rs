@@ -47,7 +47,7 @@ impl Drop for End<'_> {
 
 /// Another thread keeps replacing every file name that is written in the project with a link.
 #[test]
-fn a_racing_linker_gets_nothing_written_elsewhere() {
+fn links_that_replace_files_during_a_command_redirect_no_writes() {
     let rounds = std::env::var("HOOKLOOP_RACES").map_or(30, |text| text.parse().unwrap());
     let project = Project::with_config(CHECK);
     let victim = victim(&project);
@@ -88,7 +88,7 @@ fn a_racing_linker_gets_nothing_written_elsewhere() {
 
 /// Checks links in place of the state directory, and directories that other users can write.
 #[test]
-fn a_state_directory_that_others_have_a_hand_in_is_refused() {
+fn a_state_directory_owned_or_writable_by_others_is_refused() {
     let project = Project::with_config("");
     let state = project.state();
     let home = state.parent().unwrap().to_owned();
@@ -122,7 +122,7 @@ fn a_state_directory_that_others_have_a_hand_in_is_refused() {
 
 /// All stored files are readable by the user alone.
 #[test]
-fn what_is_kept_can_be_read_by_nobody_else() {
+fn the_state_directory_is_private_to_its_user() {
     let project = Project::with_check("echo said; echo more >&2");
     project.complete("Goal");
     let mut left = vec![project.state()];

@@ -22,7 +22,7 @@ fn run(project: &Project) -> Value {
 }
 
 #[test]
-fn exit_codes_and_answers_of_a_gate() {
+fn exit_codes_and_json_output_decide_a_gates_verdict() {
     let check = |script: &str, status: &str, verdict: &str, feedback: Value| {
         let run = run(&gate(script));
         assert_eq!(
@@ -49,7 +49,7 @@ fn exit_codes_and_answers_of_a_gate() {
 /// Row 4 of the bugs to beat: a gate that crashes or times out is reported, and does not pass
 /// unless the file has `on_failure: open`. A gate that blocks still blocks then.
 #[test]
-fn what_goes_wrong_is_no_pass() {
+fn a_gate_that_crashes_or_times_out_passes_only_with_on_failure_open() {
     let check = |options: &str, script: &str, status: &str, verdict: &str| {
         let run = run(&gate_with(options, script));
         let seen = (run["status"].as_str().unwrap(), run["verdict"].as_str().unwrap());
@@ -75,7 +75,7 @@ fn what_goes_wrong_is_no_pass() {
 
 /// Row 3 of the bugs to beat: the verdict of a gate does not depend on the length of its output.
 #[test]
-fn a_long_answer_counts_and_one_that_is_too_long_does_not_pass() {
+fn long_gate_output_is_evaluated_and_oversized_output_fails() {
     let says =
         |size: usize| format!("printf '{{\"decision\":\"block\",\"reason\":\"%0{size}d\"}}' 0");
     let long = run(&gate(&says(500_000)));
@@ -87,7 +87,7 @@ fn a_long_answer_counts_and_one_that_is_too_long_does_not_pass() {
 
 /// A script that was written for the hooks of another agent.
 #[test]
-fn a_script_for_another_tool_runs_unchanged() {
+fn a_hook_script_for_another_agent_runs_unchanged() {
     let script = r#"
 input=$(cat)
 name=$(printf '%s' "$input" | jq -r .hook_event_name)
@@ -100,7 +100,7 @@ jq -n --arg reason "run the tests" '{decision: "block", reason: $reason}'
 }
 
 #[test]
-fn the_input_is_one_object_and_then_ends() {
+fn hook_input_is_one_json_object_with_task_and_event() {
     let project = Project::with_check("cat > seen.json");
     let id = project.complete("Write docs");
     let text = std::fs::read_to_string(project.root().join("seen.json")).unwrap();
@@ -113,7 +113,7 @@ fn the_input_is_one_object_and_then_ends() {
 }
 
 #[test]
-fn actions_of_an_answer_take_effect_and_bad_ones_do_not() {
+fn actions_in_hook_output_take_effect_and_cannot_forge_task_events() {
     let good =
         r#"echo '{"hookloop":{"actions":[{"type":"create_task","payload":{"goal":"Next"}}]}}'"#;
     let project = Project::with_check(good);
@@ -129,7 +129,7 @@ fn actions_of_an_answer_take_effect_and_bad_ones_do_not() {
 }
 
 #[test]
-fn a_condition_and_a_need_decide_whether_it_runs() {
+fn a_hook_runs_only_if_its_condition_and_needs_are_met() {
     let project = Project::with_config(
         "hooks:
   on_task_complete:
@@ -146,7 +146,7 @@ fn a_condition_and_a_need_decide_whether_it_runs() {
 }
 
 #[test]
-fn a_failed_run_is_tried_again_and_a_block_is_not() {
+fn a_failed_hook_is_retried_until_it_passes_or_attempts_run_out() {
     let config = "hooks:\n  on_task_complete:\n    - {name: check, command: ./check.sh, retry: {attempts: 3, backoff: 1ms}}\n";
     let check = |script: &str, runs: usize, status: &str| {
         let project = Project::with_config(config);

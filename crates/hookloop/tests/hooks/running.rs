@@ -19,7 +19,7 @@ fn environment_of(project: &Project, extra: &[(&str, &str)]) -> Vec<String> {
 }
 
 #[test]
-fn the_environment_is_what_is_declared_and_nothing_else() {
+fn a_hook_has_only_the_declared_environment_variables() {
     let project = Project::with_config(
         "hooks:\n  on_task_complete:\n    - {name: check, command: [/usr/bin/env], env: [WANTED]}\n",
     );
@@ -48,7 +48,7 @@ fn the_environment_is_what_is_declared_and_nothing_else() {
 }
 
 #[test]
-fn secrets_are_in_nothing_that_is_stored() {
+fn secrets_in_hook_output_are_not_stored() {
     const SECRET: &str = "correct-horse-battery";
     let project = Project::with_config(
         "hooks:\n  on_task_complete:\n    - {name: check, command: 'echo $MY_TOKEN; echo $MY_TOKEN >&2; exit 3', env: [MY_TOKEN]}\n",
@@ -80,7 +80,7 @@ fn walk(directory: &std::path::Path) -> Vec<std::path::PathBuf> {
 
 /// Row 2 of the bugs to beat, T9: a title is never run as a command.
 #[test]
-fn a_title_is_never_a_command() {
+fn a_task_goal_is_never_run_as_a_command() {
     let config = "hooks:\n  on_task_complete:\n    - name: check\n      command: \"printf '%s' {{task_content}} > seen; printf '%s' '{{task_content}}' > seen1; printf '%s' \\\"{{task_content}}\\\" > seen2\"\n";
     for title in [
         "x\"; touch pwned #",
@@ -111,7 +111,7 @@ impl Project {
 }
 
 #[test]
-fn a_hook_that_hangs_is_ended_with_everything_it_started() {
+fn a_hook_that_times_out_is_killed_and_its_output_is_kept() {
     let project = Project::with_config(
         "hooks:\n  on_task_complete:\n    - {name: check, timeout: 3s, command: 'echo before; echo worse >&2; sleep 600 & sleep 600 | cat'}\n",
     );
@@ -141,7 +141,7 @@ fn a_large_payload_arrives_whole() {
 }
 
 #[test]
-fn a_dead_dispatcher_does_not_lose_or_double_actions() {
+fn actions_in_hook_output_take_effect_once() {
     let answer =
         r#"{"hookloop":{"actions":[{"type":"create_task","payload":{"goal":"Follow up"}}]}}"#;
     let project = Project::with_check(&format!("echo '{answer}'"));
@@ -158,7 +158,7 @@ fn a_dead_dispatcher_does_not_lose_or_double_actions() {
 }
 
 #[test]
-fn failures_are_seen_and_counted() {
+fn hook_failures_are_recorded_and_counted() {
     let project = Project::with_check("echo no >&2; exit 7");
     project.complete("Goal");
     let ran = &project.logged("hook_ran")[0]["data"];
@@ -174,7 +174,7 @@ fn failures_are_seen_and_counted() {
 }
 
 #[test]
-fn a_hook_that_uses_too_much_is_ended_and_says_why() {
+fn a_hook_over_its_process_limit_is_killed_with_the_reason() {
     let project = Project::with_config(
         "hooks:\n  on_task_complete:\n    - {name: check, limits: {processes: 8, memory: 1GB}, command: 'for i in 1 2 3 4 5 6 7 8 9; do sleep 600 & done; sleep 600'}\n",
     );
@@ -214,7 +214,7 @@ fn hooks_run_exits_with_1_if_the_hook_does_not_pass() {
 }
 
 #[test]
-fn shown_output_of_a_hook_has_no_colours_and_spaces_for_tabs() {
+fn shown_hook_output_has_no_colours_tabs_or_control_characters() {
     let project = Project::with_check(
         "printf '\\033[1;32mgreen\\033[0m\\tcolumn\\n\\033[2Jcleared\\007 \\342\\200\\256turned\\n'",
     );

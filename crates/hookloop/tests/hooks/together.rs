@@ -29,7 +29,7 @@ fn all_passed(names: &[&str]) -> Vec<(String, String)> {
 }
 
 #[test]
-fn parallel_hooks_run_at_the_same_time_and_are_told_in_their_order() {
+fn parallel_hooks_run_concurrently_and_are_recorded_in_their_order() {
     // The first hook in the report is the last to end.
     let project = with_hooks(&[
         "name: a, command: './meet.sh a 3; until [ -e end ]; do sleep 0.01; done', parallel: true",
@@ -41,7 +41,7 @@ fn parallel_hooks_run_at_the_same_time_and_are_told_in_their_order() {
 }
 
 #[test]
-fn others_wait_for_all_of_them_and_they_for_others() {
+fn sequential_hooks_wait_for_parallel_hooks_and_vice_versa() {
     let project = with_hooks(&[
         "name: first, command: 'sleep 0.1; : > first'",
         "name: a, command: 'test -e first && ./meet.sh a 2 && sleep 0.1 && : > a', parallel: true",
@@ -67,7 +67,7 @@ fn a_parallel_hook_waits_for_what_it_needs() {
 }
 
 #[test]
-fn so_many_and_no_more() {
+fn at_most_eight_parallel_hooks_run_at_once() {
     // A hook fails if more than eight run at the same time.
     let count = "mkdir -p at && mkdir at/$HOOKLOOP_HOOK && test $(ls at | wc -l) -le 8 && sleep 0.2 && rmdir at/$HOOKLOOP_HOOK";
     let names: Vec<String> = (0..20).map(|number| format!("h{number}")).collect();

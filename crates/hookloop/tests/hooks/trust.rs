@@ -51,7 +51,7 @@ fn a_hook_that_is_not_trusted_is_named_with_the_command_to_type() {
 }
 
 #[test]
-fn an_explanation_says_how_hooks_stand() {
+fn hooks_explain_shows_the_trust_state() {
     let project = Project::with_config(CHECK);
     project.script("check.sh", "true");
     let explained = |trust: &str, runs: &str, words: &str| {
@@ -88,7 +88,7 @@ fn a_hook_runs_only_after_it_was_trusted() {
 }
 
 #[test]
-fn without_a_terminal_nothing_is_agreed_to() {
+fn hooks_cannot_be_trusted_interactively_without_a_terminal() {
     let project = Project::with_config(CHECK);
     project.script("check.sh", "true");
     for environment in [None, Some("true")] {
@@ -99,6 +99,21 @@ fn without_a_terminal_nothing_is_agreed_to() {
         assert_eq!(command.output().unwrap().status.code(), Some(UNTRUSTED));
     }
     assert_eq!(status(&project, &[]).0, "not_started");
+}
+
+#[test]
+fn hooks_trust_without_a_terminal_hints_at_commands_that_can_be_typed() {
+    let project = Project::with_config(CHECK);
+    project.script("check.sh", "true");
+    let refused = project.hookloop(&["hooks", "trust"]).output().unwrap();
+    assert_eq!(refused.status.code(), Some(UNTRUSTED));
+    let error = String::from_utf8(refused.stderr).unwrap();
+    let commands: Vec<&str> = error.split('`').skip(1).step_by(2).collect();
+    let [yes, digest] = commands[..] else { panic!("{error}") };
+    let digest: Vec<&str> = digest.split_whitespace().collect();
+    assert_eq!(status(&project, &digest).0, "passed", "{error}");
+    let yes: Vec<&str> = yes.split_whitespace().skip(1).collect();
+    assert!(project.ok(&yes).contains("Trusted sha256:"), "{error}");
 }
 
 #[test]
@@ -134,7 +149,7 @@ fn every_byte_of_a_script_counts() {
 
 /// T4: regardless of how a command names a script of the project, the trusted bytes run.
 #[test]
-fn a_script_counts_by_whatever_name() {
+fn a_changed_script_needs_trust_with_every_spelling_of_its_path() {
     for named in [
         "./check.sh",
         "sub/../check.sh",
@@ -162,7 +177,7 @@ fn a_script_counts_by_whatever_name() {
 
 /// T4: the target of a link to a program is part of the trusted content.
 #[test]
-fn a_link_out_of_the_project_counts() {
+fn a_changed_link_target_outside_the_project_needs_trust() {
     let project = Project::with_config("hooks: {stop: [{name: check, command: ./tool}]}\n");
     let tool = project.root().join("tool");
     std::os::unix::fs::symlink("/bin/true", &tool).unwrap();
@@ -196,7 +211,7 @@ fn every_part_of_a_definition_counts_and_its_layout_does_not() {
 }
 
 #[test]
-fn a_repository_has_no_word_in_its_own_trust() {
+fn no_file_of_a_repository_makes_its_hooks_trusted() {
     for key in ["trust: true", "trusted: [check]", "durability: unsafe", "hooks_trusted: yes"] {
         let project = Project::with_config(&format!("{key}\n{CHECK}"));
         project.script("check.sh", "true");
@@ -213,13 +228,13 @@ fn a_repository_has_no_word_in_its_own_trust() {
 }
 
 #[test]
-fn a_racing_writer_gets_nothing_run() {
+fn a_script_replaced_during_a_run_is_not_run() {
     let project = Project::with_check("echo agreed");
     race(&project, &[]);
 }
 
 #[test]
-fn a_racing_writer_gets_nothing_run_where_a_digest_is_given() {
+fn a_script_replaced_during_a_run_with_a_digest_is_not_run() {
     let project = Project::with_config(CHECK);
     project.script("check.sh", "echo agreed");
     let digest = project.json(&["hooks", "trust", "--show"])["digest"].as_str().unwrap().to_owned();
@@ -228,7 +243,7 @@ fn a_racing_writer_gets_nothing_run_where_a_digest_is_given() {
 
 /// Trust in a command whose script does not exist yet covers no script.
 #[test]
-fn what_is_not_there_is_not_run() {
+fn a_script_created_after_trust_is_not_run() {
     let project = Project::with_config(CHECK);
     project.trust();
     let (absent, reason) = status(&project, &[]);
@@ -239,6 +254,68 @@ fn what_is_not_there_is_not_run() {
     project.script("check.sh", "touch ran");
     assert_eq!(status(&project, &[]).0, "not_started");
     assert!(!project.root().join("ran").exists());
+}
+
+/// T4: a script behind a literal `cd` is found, shown and pinned.
+#[test]
+fn a_script_after_a_literal_directory_change_is_trusted_by_content() {
+    let project = Project::with_config(
+        "hooks:\n  stop:\n    - {name: check, command: 'cd tool; ./run', timeout: 1m}\n",
+    );
+    std::fs::create_dir(project.root().join("tool")).unwrap();
+    // Without the change of the directory, the command would run this script.
+    project.script("run", "touch evil");
+    let script = project.script("tool/run", "basename \"$PWD\"");
+    let shown = project.ok(&["hooks", "trust", "--yes"]);
+    assert!(shown.contains("script  tool/run sha256:"), "{shown}");
+    assert!(!shown.contains("warning:"), "{shown}");
+    let run = project.try_hook(&["check"]);
+    assert_eq!(run["stdout"], "tool\n", "{run}");
+    project.script("tool/run", "touch evil");
+    assert_eq!(status(&project, &[]).0, "not_started");
+    std::fs::remove_file(script).unwrap();
+    project.trust();
+    let (absent, reason) = status(&project, &[]);
+    assert_eq!(
+        (absent.as_str(), reason.as_str()),
+        ("not_started", "it runs `tool/run`, which is not there")
+    );
+    assert!(!project.root().join("evil").exists());
+    assert!(!project.root().join("tool/evil").exists());
+}
+
+#[test]
+fn a_script_that_only_the_shell_can_find_runs_and_is_reported_as_not_covered() {
+    for (command, word) in [
+        ("T=tool; $T/run", "$T/run"),
+        ("T=tool; cd $T; ./run", "./run"),
+        ("PATH=$PWD/tool:$PATH; run", "PATH=$PWD/tool:$PATH"),
+        ("sh tool/r*", "tool/r*"),
+        ("sh $PWD/tool/run", "$PWD/tool/run"),
+    ] {
+        let project = Project::with_config(&format!(
+            "hooks:\n  stop:\n    - {{name: check, command: '{command}', timeout: 1m}}\n"
+        ));
+        std::fs::create_dir(project.root().join("tool")).unwrap();
+        project.script("tool/run", "echo ran");
+        let shown = project.ok(&["hooks", "trust", "--yes"]);
+        let run = project.try_hook(&["check"]);
+        assert_eq!(run["stdout"], "ran\n", "{command}: {run}");
+        let offered = project.json(&["hooks", "trust", "--show"]);
+        let expected = serde_json::json!([word]);
+        assert_eq!(offered["hooks"][0]["uncovered"], expected, "{offered}");
+        let told = format!(
+            "hookloop cannot tell which files run through `{word}`: trust does not cover them"
+        );
+        let listed = project.ok(&["hooks", "list"]);
+        for text in [&shown, &listed] {
+            assert!(text.contains(&format!("warning: `check`: {told}")), "{text}");
+            assert!(!text.contains("does not exist"), "{text}");
+        }
+        let doctor = project.run(&["doctor"]);
+        assert!(doctor.stdout.contains(&format!("warning check: {told}")), "{doctor:?}");
+        assert_eq!(doctor.stdout.matches(" check: ").count(), 1, "{doctor:?}");
+    }
 }
 
 /// Sets the flag when it is dropped.
@@ -298,7 +375,7 @@ fn race(project: &Project, args: &[&str]) {
 
 /// The screen shows the actual content: no character moves the cursor or hides text.
 #[test]
-fn the_screen_does_not_lie() {
+fn control_characters_in_a_command_are_escaped_in_the_trust_request() {
     for hostile in ["\u{1b}[2K", "\u{202e}", "\u{200b}", "\u{7}", "\u{9b}31m", "\r"] {
         let project = Project::with_config(&format!(
             "hooks:\n  stop:\n    - name: check\n      command: {}\n",
@@ -321,7 +398,7 @@ fn escaped(text: &str) -> String {
 }
 
 #[test]
-fn a_change_is_shown_as_one() {
+fn a_changed_hook_definition_is_shown_as_a_difference() {
     let project = Project::with_check("true");
     project.configure(&CHECK.replace("./check.sh", "./check.sh --more"));
     let shown = project.ok(&["hooks", "trust", "--show"]);

@@ -255,7 +255,7 @@ const COMMANDS: &[&[&str]] = &[
 ];
 
 #[test]
-fn nothing_of_a_repository_runs_unasked() {
+fn no_command_runs_content_of_an_untrusted_repository() {
     let mut reached = 0;
     let root = tempfile::tempdir().unwrap();
     let canary = root.path().join("canary");
@@ -333,7 +333,7 @@ fn is_asked_for(command: &str, line: &str) -> bool {
 
 /// A new command has to be tested here, too.
 #[test]
-fn every_command_is_among_those_that_are_tried() {
+fn every_command_is_tested_in_an_untrusted_repository() {
     let help = Project::bare().ok(&["help", "all"]);
     let listed = help.split("Options:").next().unwrap();
     let names: Vec<&str> =

@@ -68,7 +68,7 @@ fn run(url: &str) -> Value {
 }
 
 #[test]
-fn it_gets_what_a_command_gets_and_answers_as_one() {
+fn a_webhook_has_the_input_and_output_of_a_command() {
     let (url, seen) = server(reply("200 OK", "", r#"{"decision":"block","reason":"not yet"}"#));
     let answer = run(&url);
     assert_eq!((&answer["verdict"], &answer["feedback"]), (&json!("block"), &json!("not yet")));
@@ -83,7 +83,7 @@ fn it_gets_what_a_command_gets_and_answers_as_one() {
 }
 
 #[test]
-fn what_is_not_an_answer_does_not_pass() {
+fn a_webhook_that_fails_times_out_or_redirects_does_not_pass() {
     let check = |answer: Box<dyn Fn(&mut TcpStream) + Send>, status: &str| {
         let (url, _) = server(answer);
         let run = run(&url);

@@ -8,7 +8,7 @@ use crate::inbox::problems::AGENT;
 use crate::inbox::{blocked, key, keys};
 
 #[test]
-fn an_answer_reaches_who_works_on_it_next() {
+fn an_answer_is_in_the_prompt_of_the_tasks_next_session() {
     let project = Project::new();
     blocked(&project, "a", "Parse it", "which encoding?");
     let found = key(&project);
@@ -30,7 +30,7 @@ fn an_answer_reaches_who_works_on_it_next() {
 }
 
 #[test]
-fn of_two_people_one_answers() {
+fn only_one_of_concurrent_answers_to_a_problem_is_accepted() {
     let project = Project::new();
     for round in 0..5 {
         blocked(&project, &format!("t{round}"), "Goal", "why");
@@ -80,7 +80,7 @@ fn a_paused_session_has_the_answer_in_its_next_prompt() {
 }
 
 #[test]
-fn what_is_dismissed_stays_as_it_is_and_is_not_listed() {
+fn a_dismissed_problem_is_not_listed_and_its_task_stays_blocked() {
     let project = Project::new();
     blocked(&project, "a", "Goal", "why");
     let found = key(&project);
@@ -96,7 +96,7 @@ fn what_is_dismissed_stays_as_it_is_and_is_not_listed() {
 }
 
 #[test]
-fn what_is_not_submitted_is_not_approved() {
+fn a_task_that_was_not_submitted_cannot_be_approved() {
     let project = Project::new();
     blocked(&project, "a", "Goal", "why");
     let found = key(&project);
@@ -108,7 +108,7 @@ fn what_is_not_submitted_is_not_approved() {
 
 /// Every decision is refused for an agent's session, with every form of its environment variable.
 #[test]
-fn agents_decide_nothing() {
+fn an_agent_cannot_answer_approve_or_dismiss_a_problem() {
     let project = Project::new();
     blocked(&project, "a", "Goal", "why");
     let before = project.events().len();

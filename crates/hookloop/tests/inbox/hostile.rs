@@ -62,7 +62,7 @@ fn a_hostile_goal_is_text_and_nothing_else() {
 }
 
 #[test]
-fn secrets_are_seen_nowhere() {
+fn channel_secrets_are_neither_printed_nor_stored() {
     let project = Project::new();
     let (hook, post) = (Hook::start(), Post::start("\0me\0another"));
     channels(&project, &three(&hook, &post));
@@ -122,7 +122,7 @@ fn all_bytes(directory: &Path) -> Vec<u8> {
 }
 
 #[test]
-fn a_repository_has_no_channels() {
+fn a_repository_cannot_configure_notification_channels() {
     let project = Project::with_config("notify:\n  - {name: a, webhook: 'http://127.0.0.1:1/'}\n");
     let why = project.fails(2, &["status"]);
     assert!(

@@ -11,7 +11,7 @@ use crate::nats::machine_on;
 const PROBLEMS: usize = 5;
 
 #[test]
-fn machines_have_the_same_problems_and_tell_each_once() {
+fn two_machines_list_the_same_problems_and_notify_once_about_each() {
     let (server, hook) = (Server::single(), Hook::start());
     let machines = [machine_on(&server, "shared"), machine_on(&server, "shared")];
     for machine in &machines {

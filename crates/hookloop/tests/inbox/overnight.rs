@@ -146,7 +146,7 @@ fn reopened_session_with_blocked_tasks_is_not_complete() {
 }
 
 #[test]
-fn session_that_asked_continues_with_the_answer_as_the_users_words() {
+fn a_resumed_session_has_the_users_answer_in_its_prompt() {
     let project = Project::new();
     project.write("says.txt", "Looked.\n\nWhich one?\n<promise>BLOCKED</promise>\n");
     let agent = crate::inbox::problems::AGENT;
@@ -265,7 +265,7 @@ fn state_of_session(project: &Project, id: &str) -> String {
 }
 
 #[test]
-fn stop_names_the_sessions_if_several_run_and_ends_the_one_that_is_meant() {
+fn stop_needs_a_session_name_if_several_sessions_run() {
     let project = Project::new();
     let (mut first, one) = sleeping(&project, "one", &["--name", "first"]);
     let (mut second, two) = sleeping(&project, "two", &["--share-checkout"]);
@@ -283,7 +283,7 @@ fn stop_names_the_sessions_if_several_run_and_ends_the_one_that_is_meant() {
 }
 
 #[test]
-fn stop_of_a_session_whose_program_died_says_so() {
+fn stop_of_a_session_whose_process_died_is_refused_with_the_resume_command() {
     let project = Project::new();
     let (mut run, id) = sleeping(&project, "one", &[]);
     run.kill().unwrap();
@@ -395,7 +395,7 @@ fn lose(project: &Project, work: &[&str], taken: &[&str]) -> String {
 const GATED: &str = "hooks:\n  stop:\n    - {name: tests, command: 'true', timeout: 30s}\n";
 
 #[test]
-fn a_session_that_lost_its_task_works_on_if_it_can_have_the_task_again() {
+fn a_session_that_lost_its_task_can_claim_the_task_again_when_resumed() {
     let project = Project::with_config(GATED);
     project.trust();
     project.add("Do it", &["--id", "shared"]);
@@ -408,7 +408,7 @@ fn a_session_that_lost_its_task_works_on_if_it_can_have_the_task_again() {
 }
 
 #[test]
-fn a_session_that_lost_its_task_for_good_says_so_before_it_is_reopened() {
+fn a_session_whose_task_is_completed_elsewhere_cannot_be_resumed() {
     for (work, part) in [
         (&["--task", "shared"][..], "somebody else completed task `shared`"),
         (&["--tasks"], "no task is open"),

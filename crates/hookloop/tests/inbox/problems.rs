@@ -6,7 +6,7 @@ use crate::cli::{Project, fields, strings};
 use crate::inbox::{blocked, key, keys};
 
 #[test]
-fn a_blocked_task_is_a_problem_until_it_is_not_and_then_another() {
+fn a_task_that_is_blocked_again_is_a_new_problem() {
     let project = Project::new();
     assert_eq!(project.json(&["inbox", "list"]), json!([]));
     blocked(&project, "a", "Parse it", "which encoding?");
@@ -34,7 +34,7 @@ fn a_blocked_task_is_a_problem_until_it_is_not_and_then_another() {
 }
 
 #[test]
-fn the_newest_is_last_and_a_start_is_enough() {
+fn problems_are_listed_oldest_first_and_found_by_a_unique_prefix() {
     let project = Project::new();
     for id in ["alpha", "alpine", "al", "beta"] {
         blocked(&project, id, "Goal", "why");
@@ -64,7 +64,7 @@ fn the_newest_is_last_and_a_start_is_enough() {
 pub(crate) const AGENT: &str = "command:cat >> prompts.txt; cat says.txt";
 
 #[test]
-fn a_session_is_a_problem_where_no_task_is() {
+fn a_stuck_session_is_a_problem_unless_its_task_is() {
     let project = Project::with_config("limits: {max_iterations: 1}\n");
     project.write("says.txt", "I can't.\n<promise>BLOCKED</promise>\n");
     let ran = project.run(&["run", "Do it", "--agent", AGENT]);

@@ -43,7 +43,7 @@ fn later(project: &Project, after: Duration) -> RoundReport {
 }
 
 #[test]
-fn each_problem_is_told_once() {
+fn each_problem_is_notified_once() {
     let project = Project::new();
     let hook = Hook::start();
     channels(&project, &format!("  - {{name: hook, webhook: '{}'}}\n", hook.url("x")));
@@ -87,7 +87,7 @@ fn each_problem_is_told_once() {
 }
 
 #[test]
-fn twenty_processes_tell_each_channel_once() {
+fn twenty_processes_notify_each_channel_once() {
     let project = Project::new();
     let (hook, post) = (Hook::start(), Post::start(&format!("\0me\0{PASSWORD}")));
     channels(&project, &three(&hook, &post));
@@ -123,7 +123,7 @@ fn twenty_processes_tell_each_channel_once() {
 /// If a sender dies between its claim and its end, the message is sent again later, with the same
 /// id.
 #[test]
-fn a_message_whose_sender_was_killed_is_sent_again_as_the_same() {
+fn a_notification_of_a_killed_sender_is_sent_again_with_the_same_id() {
     let project = Project::new();
     let hook = Hook::start();
     channels(&project, &format!("  - {{name: hook, webhook: '{}'}}\n", hook.url("x")));
@@ -161,7 +161,7 @@ fn a_message_whose_sender_was_killed_is_sent_again_as_the_same() {
 }
 
 #[test]
-fn what_fails_is_tried_again_and_not_for_ever() {
+fn a_failed_notification_is_retried_a_limited_number_of_times() {
     let project = Project::new();
     let hook = Hook::start();
     channels(&project, &format!("  - {{name: hook, webhook: '{}'}}\n", hook.url("x")));
@@ -184,7 +184,7 @@ fn what_fails_is_tried_again_and_not_for_ever() {
 }
 
 #[test]
-fn a_digest_is_one_message_for_all_that_came_up() {
+fn a_digest_is_one_notification_for_all_new_problems() {
     let project = Project::new();
     let hook = Hook::start();
     let digest =
@@ -217,7 +217,7 @@ fn a_digest_is_one_message_for_all_that_came_up() {
 }
 
 #[test]
-fn a_channel_is_told_what_it_is_for() {
+fn a_channel_gets_only_problems_of_its_types_and_projects() {
     let project = Project::with_config("project: mine\nlimits: {max_iterations: 1}\n");
     let hook = Hook::start();
     let channel = |name: &str, rest: &str| {
@@ -258,7 +258,7 @@ fn a_channel_is_told_what_it_is_for() {
 }
 
 #[test]
-fn one_who_stays_tells_too() {
+fn the_dispatch_daemon_sends_notifications() {
     let project = Project::new();
     let hook = Hook::start();
     channels(&project, &format!("  - {{name: hook, webhook: '{}'}}\n", hook.url("x")));
@@ -275,7 +275,7 @@ fn one_who_stays_tells_too() {
 }
 
 #[test]
-fn the_desktop_is_told_by_its_own_program() {
+fn desktop_notifications_are_sent_by_notify_send() {
     use std::os::unix::fs::PermissionsExt;
     let project = Project::new();
     channels(&project, "  - {name: here, desktop: true}\n");

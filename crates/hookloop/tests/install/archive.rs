@@ -16,7 +16,7 @@ fn listed() -> Vec<String> {
 }
 
 #[test]
-fn an_archive_has_the_program_and_what_belongs_to_it() {
+fn an_archive_has_the_program_licences_man_pages_and_completions() {
     let listed = listed();
     for name in [
         "hookloop",
@@ -59,7 +59,7 @@ fn the_same_program_is_packed_to_the_same_bytes() {
 
 /// Each linked dependency is listed with its licence; build and test dependencies are not.
 #[test]
-fn licences_of_what_is_linked_are_told() {
+fn licences_of_linked_dependencies_are_listed() {
     let said = script("packaging/licences", &[&target()]);
     assert!(said.contains("\nrusqlite 0."), "{said}");
     assert!(said.contains("Permission is hereby granted"));
@@ -70,7 +70,7 @@ fn licences_of_what_is_linked_are_told() {
 }
 
 #[test]
-fn notes_are_of_this_version_or_none() {
+fn release_notes_for_another_version_are_refused() {
     let notes = |version: &str| {
         Command::new(repository().join("packaging/notes")).arg(version).output().unwrap()
     };

@@ -42,7 +42,7 @@ fn first_process(unshare: &Child) -> u32 {
 }
 
 #[test]
-fn a_worker_is_a_good_first_process() {
+fn a_worker_as_pid_1_reaps_children_and_ends_on_sigterm() {
     let project = Project::new();
     project.add("Leave something behind", &["--id", "a"]);
     let mut command = project.command("unshare");

@@ -96,7 +96,7 @@ fn npx_runs_the_demo() {
 }
 
 #[test]
-fn it_is_the_program_that_was_started() {
+fn the_npm_command_passes_on_arguments_input_and_exit_code() {
     let stage = Stage::new();
     let installed = stage.run("npm install --no-fund hookloop");
     assert_eq!(installed.code, 0, "{installed:?}");
@@ -111,7 +111,7 @@ fn it_is_the_program_that_was_started() {
 
 /// A worker that npm started ends properly when npm's process gets a signal.
 #[test]
-fn who_is_told_to_end_passes_it_on() {
+fn the_npm_command_passes_sigterm_on_to_the_worker() {
     let stage = Stage::new();
     assert_eq!(stage.run("npm install --no-fund hookloop").code, 0);
     let bin = "node_modules/.bin/hookloop";
@@ -130,7 +130,7 @@ fn who_is_told_to_end_passes_it_on() {
 }
 
 #[test]
-fn what_is_missing_is_told() {
+fn a_missing_platform_package_is_reported() {
     let stage = Stage::new();
     let installed = stage.run("npm install --no-fund --omit=optional hookloop");
     assert_eq!(installed.code, 0, "{installed:?}");
@@ -147,7 +147,7 @@ fn publishing_step() -> String {
 }
 
 #[test]
-fn a_release_publishes_a_package_for_each_platform_and_the_one_that_needs_them_last() {
+fn a_release_publishes_all_platform_packages_before_the_main_package() {
     let stage = tempfile::tempdir().unwrap();
     let archives = stage.path().join("archives");
     fs::create_dir(&archives).unwrap();

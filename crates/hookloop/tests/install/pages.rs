@@ -45,7 +45,7 @@ fn commands(project: &Project) -> BTreeSet<String> {
 }
 
 #[test]
-fn every_command_has_a_page_that_reads_well() {
+fn every_command_has_a_man_page_without_lint_errors() {
     let project = Project::bare();
     let answer = project.json(&["man", "--dir", "pages"]);
     assert_eq!(fields(&answer), BTreeSet::from(["directory", "pages"]));
@@ -62,7 +62,7 @@ fn every_command_has_a_page_that_reads_well() {
 }
 
 #[test]
-fn a_page_tells_what_the_help_tells() {
+fn a_man_page_has_the_options_of_the_help() {
     let project = Project::bare();
     let read = |line: &str| {
         let run = project.shell(&format!("{line} | MANWIDTH=100 man -l - | col -bx"));
@@ -86,7 +86,7 @@ fn a_page_tells_what_the_help_tells() {
 }
 
 #[test]
-fn a_directory_that_cannot_be_made_is_told() {
+fn a_man_page_directory_that_cannot_be_created_is_reported() {
     let project = Project::bare();
     project.write("file", "");
     let said = project.fails(70, &["man", "--dir", "file/pages"]);

@@ -31,7 +31,7 @@ fn check(client: &mut Client, line: &[u8], code: i64) {
 }
 
 #[test]
-fn broken_lines_are_answered_and_the_next_one_counts() {
+fn the_server_answers_invalid_lines_with_errors_and_stays_usable() {
     let project = project_with(PLAIN);
     let mut client = Client::ready(&project);
     let deep = |open: &str, close: &str| format!("{}{}", open.repeat(50_000), close.repeat(50_000));
@@ -76,7 +76,7 @@ fn broken_lines_are_answered_and_the_next_one_counts() {
 }
 
 #[test]
-fn over_http_a_body_that_is_no_message_is_answered_too() {
+fn an_invalid_http_body_is_answered_with_a_json_rpc_error() {
     let project = project_with(PLAIN);
     let server = Server::start(&project);
     let deep = "[".repeat(50_000);
@@ -113,7 +113,7 @@ fn a_request_of_another_version_of_json_rpc_is_refused_by_its_id() {
 }
 
 #[test]
-fn a_line_has_a_longest_length() {
+fn the_length_of_a_line_is_limited() {
     let project = project_with(PLAIN);
     let mut client = Client::ready(&project);
     check(&mut client, "x".repeat(MIB + 1).as_bytes(), -32600);
@@ -132,7 +132,7 @@ fn a_line_has_a_longest_length() {
 }
 
 #[test]
-fn memory_does_not_grow_with_what_is_refused() {
+fn memory_does_not_grow_with_refused_lines() {
     let project = project_with(PLAIN);
     let mut client = Client::ready(&project);
     client.is_alive();
@@ -143,7 +143,7 @@ fn memory_does_not_grow_with_what_is_refused() {
 }
 
 #[test]
-fn half_a_frame_then_the_end_is_an_end() {
+fn end_of_input_within_a_message_ends_the_server_cleanly() {
     let project = project_with(PLAIN);
     for half in ["{\"jsonrpc\":\"2.0\",\"id\":1,\"meth", "{", " "] {
         for is_greeted in [false, true] {
@@ -159,7 +159,7 @@ fn half_a_frame_then_the_end_is_an_end() {
 }
 
 #[test]
-fn a_slow_sender_is_heard() {
+fn a_request_sent_byte_by_byte_is_answered() {
     let project = project_with(PLAIN);
     let mut client = Client::ready(&project);
     for byte in json!({ "jsonrpc": "2.0", "id": "slow", "method": "ping" }).to_string().bytes() {
@@ -211,7 +211,7 @@ fn more_calls_than_there_is_room_for_are_refused_or_answered_each_once() {
 
 /// The server stops reading when the client does not read answers, instead of buffering them.
 #[test]
-fn a_client_that_does_not_read_gets_no_more_of_our_memory() {
+fn answers_are_not_buffered_for_a_client_that_does_not_read() {
     const ALL: usize = 16 * MIB;
     let project = project_with(PLAIN);
     let mut command = project.json_command(&["mcp"]);
@@ -239,7 +239,7 @@ fn a_client_that_does_not_read_gets_no_more_of_our_memory() {
 }
 
 #[test]
-fn nobody_to_answer_is_an_end() {
+fn a_closed_output_ends_the_server() {
     let project = project_with(PLAIN);
     let mut command = project.json_command(&["mcp"]);
     let mut child = command.stdin(Stdio::piped()).spawn().unwrap();

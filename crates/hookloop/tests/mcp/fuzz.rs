@@ -22,7 +22,7 @@ const GROWTH_MAX: u64 = 32 * 1024 * 1024;
 const WARM_UP: u64 = 20;
 
 #[test]
-fn whatever_comes_it_goes_on() {
+fn the_server_answers_after_random_input_without_memory_growth() {
     let seconds = number_from_env("HOOKLOOP_MCP_FUZZ_SECONDS", SECONDS);
     let seed = number_from_env("HOOKLOOP_MCP_FUZZ_SEED", u64::from(std::process::id()));
     let _told = Told(seed);

@@ -83,7 +83,7 @@ fn origins(port: u16) -> Vec<String> {
 }
 
 #[test]
-fn only_exact_pairs_with_the_token_are_let_in() {
+fn only_exact_host_and_origin_pairs_with_the_token_are_accepted() {
     let project = project_with(PLAIN);
     let server = Server::start(&project);
     let (hosts, origins) = (hosts(server.port), origins(server.port));
@@ -119,7 +119,7 @@ fn only_exact_pairs_with_the_token_are_let_in() {
 }
 
 #[test]
-fn nearly_a_token_is_none() {
+fn almost_correct_tokens_are_refused() {
     let project = project_with(PLAIN);
     let server = Server::start(&project);
     let token = &server.token;
@@ -156,7 +156,7 @@ fn nearly_a_token_is_none() {
 
 /// An unauthorized client can't learn which paths exist.
 #[test]
-fn every_path_and_method_is_behind_the_guard() {
+fn every_path_and_method_requires_authorization() {
     let project = project_with(PLAIN);
     let server = Server::start(&project);
     let host = format!("Host: localhost:{}\r\n", server.port);
@@ -186,7 +186,7 @@ fn every_path_and_method_is_behind_the_guard() {
 }
 
 #[test]
-fn what_a_page_can_send_without_asking_is_refused() {
+fn cross_origin_requests_without_preflight_are_refused() {
     let project = project_with(PLAIN);
     let server = Server::start(&project);
     let head = |kind: &str| server.head().replace("Content-Type: application/json\r\n", kind);
@@ -214,7 +214,7 @@ fn what_a_page_can_send_without_asking_is_refused() {
 }
 
 #[test]
-fn a_body_has_a_largest_size() {
+fn the_size_of_a_request_body_is_limited() {
     let project = project_with(PLAIN);
     let server = Server::start(&project);
     let limit = 4 * 1024 * 1024;
@@ -239,10 +239,10 @@ fn a_body_has_a_largest_size() {
     chunked.extend_from_slice(b"0\r\n\r\n");
     assert_eq!(server.raw(&chunked).status, 413);
     // The server does not read the body of a request without a token.
-    let stranger = format!(
+    let other = format!(
         "POST /mcp HTTP/1.1\r\nHost: localhost:{}\r\nContent-Length: 1000\r\n\r\n",
         server.port
     );
-    assert_eq!(server.raw(stranger.as_bytes()).status, 401);
+    assert_eq!(server.raw(other.as_bytes()).status, 401);
     assert!(server.call("task_list", json!({})).value.is_object());
 }

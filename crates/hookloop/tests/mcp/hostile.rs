@@ -42,7 +42,7 @@ fn started(trace: &Path) -> usize {
 }
 
 #[test]
-fn nothing_of_a_repository_runs_unasked() {
+fn tool_calls_start_no_program_of_an_untrusted_repository() {
     let directory = tempfile::tempdir().unwrap();
     let (canary, trace) = (directory.path().join("canary"), directory.path().join("trace"));
     let config = EVERYWHERE.replace("CANARY", &canary.display().to_string());

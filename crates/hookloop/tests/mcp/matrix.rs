@@ -226,7 +226,7 @@ fn no_tool_raises_a_limit() {
 }
 
 #[test]
-fn no_tool_completes_what_is_not_proven() {
+fn no_tool_completes_a_task_with_failed_gates() {
     check(Effect::CompletesWhatIsNotProven);
 }
 
@@ -237,7 +237,7 @@ fn no_tool_writes_with_a_stale_claim() {
 
 /// With passing gates the same calls do complete the task: the tests above can fail.
 #[test]
-fn what_is_proven_is_completed() {
+fn a_task_with_passed_gates_is_completed() {
     let mut scene = Scene::new();
     for name in ["green.txt", "valid.txt"] {
         fs::write(scene.project.root().join(name), "").unwrap();

@@ -49,7 +49,7 @@ fn run(mut command: Command, project: &TestProject, code: i32) -> String {
 }
 
 #[test]
-fn the_sdk_for_python() {
+fn the_python_sdk_lists_and_calls_every_tool() {
     let python = found("python/bin/python");
     let project = project_with(PLAIN);
     let server = Server::start(&project);
@@ -76,7 +76,7 @@ fn the_sdk_for_python() {
 const TOOL_FAILED: i32 = 5;
 
 #[test]
-fn the_inspector() {
+fn the_mcp_inspector_lists_and_calls_every_tool() {
     let inspector = found("node_modules/.bin/mcp-inspector");
     let project = project_with(PLAIN);
     let server = Server::start(&project);

@@ -71,7 +71,7 @@ fn registrations_outlive_the_server() {
 }
 
 #[test]
-fn hooks_are_evaluated_as_the_document_says() {
+fn hook_evaluate_maps_promises_to_actions() {
     let project = project_with(PLAIN);
     let mut client = Client::ready(&project);
     let task = task(&mut client);
@@ -113,7 +113,7 @@ fn hooks_are_evaluated_as_the_document_says() {
 }
 
 #[test]
-fn the_typical_flow() {
+fn an_iteration_loop_runs_from_task_to_completion() {
     let project = project_with(PLAIN);
     let mut client = Client::ready(&project);
     let task = task(&mut client);
@@ -148,7 +148,7 @@ fn the_typical_flow() {
 }
 
 #[test]
-fn checkpoints_come_back() {
+fn checkpoints_are_created_and_resumed() {
     let project = project_with(PLAIN);
     let mut client = Client::ready(&project);
     let task = task(&mut client);
@@ -173,7 +173,7 @@ fn checkpoints_come_back() {
 }
 
 #[test]
-fn tasks_are_added_found_and_reported_on() {
+fn tasks_are_added_found_and_updated() {
     let project = project_with(PLAIN);
     let mut client = Client::ready(&project);
     let first = task(&mut client);
@@ -200,7 +200,7 @@ fn tasks_are_added_found_and_reported_on() {
 
 /// The program that started the server closes its input while a gate runs.
 #[test]
-fn the_end_of_input_ends_what_is_running() {
+fn end_of_input_ends_a_running_gate() {
     let project = project_with(
         "version: 1\nhooks:\n  validation: [{command: 'echo $$ > begun; exec sleep 61'}]\n",
     );

@@ -11,7 +11,7 @@ use crate::mcp::http::Server;
 use crate::support::project_with;
 
 #[test]
-fn the_greeting_says_who_it_is_and_what_holds() {
+fn initialize_returns_version_server_info_and_instructions() {
     let project = project_with(PLAIN);
     for version in VERSIONS {
         let mut client = Client::start(&project);
@@ -27,7 +27,7 @@ fn the_greeting_says_who_it_is_and_what_holds() {
 }
 
 #[test]
-fn other_versions_are_answered_with_one_that_is_spoken() {
+fn an_unknown_protocol_version_is_answered_with_a_supported_version() {
     let project = project_with(PLAIN);
     for (asked, answered) in [
         ("2024-11-05", "2024-11-05"),
@@ -41,7 +41,7 @@ fn other_versions_are_answered_with_one_that_is_spoken() {
 }
 
 #[test]
-fn probes_before_the_greeting_are_answered_and_change_nothing() {
+fn requests_before_initialize_are_answered_without_effect() {
     let project = project_with(PLAIN);
     let mut client = Client::start(&project);
     let meta = json!({ "io.modelcontextprotocol/protocolVersion": "2026-07-28" });
@@ -61,7 +61,7 @@ fn probes_before_the_greeting_are_answered_and_change_nothing() {
 }
 
 #[test]
-fn what_is_not_for_us_is_passed_over() {
+fn unknown_notifications_are_ignored_and_unknown_methods_refused() {
     let project = project_with(PLAIN);
     let mut client = Client::ready(&project);
     let id = client.ask("ping", json!({}));
@@ -83,7 +83,7 @@ fn what_is_not_for_us_is_passed_over() {
 }
 
 #[test]
-fn the_end_of_input_is_the_end() {
+fn at_end_of_input_pending_requests_are_answered_and_the_server_ends() {
     let project = project_with(PLAIN);
     // The input ends before any request, and after all requests are answered.
     let mut client = Client::start(&project);
@@ -102,7 +102,7 @@ fn the_end_of_input_is_the_end() {
 
 /// The first call finds reactions of a killed process, and runs them after its answer.
 #[test]
-fn the_end_of_input_ends_what_is_running() {
+fn end_of_input_ends_the_server_while_a_reaction_runs() {
     let hook = "echo begun >> begun; exec sleep 61";
     let project =
         project_with(&format!("version: 1\nhooks:\n  task_created: [{{command: '{hook}'}}]\n"));
@@ -131,7 +131,7 @@ fn the_end_of_input_ends_what_is_running() {
 }
 
 #[test]
-fn a_request_to_end_is_one() {
+fn sigterm_ends_the_server() {
     let project = project_with(PLAIN);
     let mut client = Client::ready(&project);
     let id = rustix::process::Pid::from_raw(client.pid() as i32).unwrap();
@@ -140,7 +140,7 @@ fn a_request_to_end_is_one() {
 }
 
 #[test]
-fn over_http_each_request_stands_for_itself() {
+fn http_requests_need_no_session() {
     let project = project_with(PLAIN);
     let server = Server::start(&project);
     for version in VERSIONS {
@@ -167,7 +167,7 @@ fn over_http_each_request_stands_for_itself() {
 }
 
 #[test]
-fn a_server_that_is_asked_to_end_does_and_another_takes_its_place() {
+fn a_server_ends_on_sigterm_and_its_port_can_be_reused() {
     let project = project_with(PLAIN);
     let mut first = Server::start(&project);
     let second = Server::start(&project);

@@ -105,7 +105,7 @@ fn a_loop_without_a_registered_hook_ends_by_the_stop_when_of_the_project() {
 
 /// The decision logic of the three presets: promises, validation, both.
 #[test]
-fn presets_decide_as_the_document_says() {
+fn hook_presets_decide_by_promise_and_validation() {
     use serde_json::json as j;
     // (preset, the rule passes, promise, action)
     let cases = [

@@ -19,7 +19,7 @@ fn with_token() -> (TestProject, PathBuf) {
 }
 
 #[test]
-fn it_is_made_once_and_kept() {
+fn a_token_is_created_once_and_reused() {
     let (project, path) = with_token();
     let token = fs::read_to_string(&path).unwrap();
     assert_eq!(token.trim().len(), 64);
@@ -40,7 +40,7 @@ fn refused(project: &TestProject, because: &str) {
 }
 
 #[test]
-fn one_that_others_can_read_or_write_is_refused() {
+fn a_token_file_accessible_to_other_users_is_refused() {
     let (project, path) = with_token();
     for mode in [0o644, 0o640, 0o604, 0o660, 0o602, 0o610, 0o777] {
         fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
@@ -51,7 +51,7 @@ fn one_that_others_can_read_or_write_is_refused() {
 }
 
 #[test]
-fn one_that_is_no_file_of_ours_is_refused() {
+fn a_token_file_with_wrong_owner_content_or_type_is_refused() {
     let (project, path) = with_token();
     // Only root can change the owner of a file.
     if rustix::process::geteuid().is_root() {

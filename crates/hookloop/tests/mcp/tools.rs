@@ -38,7 +38,7 @@ pub(crate) fn fitting(tool: &Value) -> Value {
 }
 
 #[test]
-fn the_list_is_short_and_does_not_drift() {
+fn the_tool_list_stays_small_and_unchanged() {
     let project = project_with(PLAIN);
     let list = listed(&mut Client::ready(&project));
     let names: Vec<&str> = list["tools"]
@@ -59,7 +59,7 @@ fn the_list_is_short_and_does_not_drift() {
 }
 
 #[test]
-fn the_list_is_the_same_by_any_way() {
+fn the_tool_list_is_the_same_for_all_versions_transports_and_projects() {
     let project = project_with(PLAIN);
     let expected = listed(&mut Client::ready(&project));
     for version in VERSIONS {
@@ -90,7 +90,7 @@ fn every_tool_can_be_called_and_answers_in_both_forms() {
 
 /// Wrong arguments give a result that is an error, never an error of the protocol.
 #[test]
-fn arguments_that_do_not_fit_are_told_to_the_agent() {
+fn invalid_arguments_are_reported_as_a_tool_error() {
     let project = project_with(PLAIN);
     let mut client = Client::ready(&project);
     for tool in listed(&mut client)["tools"].as_array().unwrap() {
@@ -119,7 +119,7 @@ fn arguments_that_do_not_fit_are_told_to_the_agent() {
 }
 
 #[test]
-fn shell_text_does_not_come_in_by_the_back_door() {
+fn validation_rules_with_commands_are_refused() {
     let project = project_with(PLAIN);
     let mut client = Client::ready(&project);
     let rules = json!([{ "name": "t", "command": "touch /tmp/x" }]);
@@ -131,7 +131,7 @@ fn shell_text_does_not_come_in_by_the_back_door() {
 
 /// No tool has an argument for any of these.
 #[test]
-fn no_tool_takes_what_is_for_people_to_say() {
+fn no_tool_accepts_arguments_reserved_for_people() {
     let project = project_with(PLAIN);
     let mut client = Client::ready(&project);
     let names = [
@@ -175,7 +175,7 @@ fn no_tool_takes_what_is_for_people_to_say() {
 }
 
 #[test]
-fn a_tool_that_is_none_is_an_error_of_the_protocol() {
+fn an_unknown_tool_is_a_protocol_error() {
     let project = project_with(PLAIN);
     let mut client = Client::ready(&project);
     for params in [json!({ "name": "rm" }), json!({ "name": 3 }), json!({})] {
@@ -186,7 +186,7 @@ fn a_tool_that_is_none_is_an_error_of_the_protocol() {
 }
 
 #[test]
-fn without_a_project_tools_say_what_to_do() {
+fn tool_calls_without_a_project_suggest_init() {
     let project = empty_project();
     let mut client = Client::ready(&project);
     let error = client.refused("task_list", json!({}));
@@ -200,7 +200,7 @@ fn without_a_project_tools_say_what_to_do() {
 }
 
 #[test]
-fn a_configuration_that_is_broken_or_changed_shows_at_the_next_call() {
+fn a_changed_configuration_is_read_at_the_next_tool_call() {
     let project = project_with(PLAIN);
     let mut client = Client::ready(&project);
     let code = |called: Called| called.value["error"]["code"].clone();
@@ -213,7 +213,7 @@ fn a_configuration_that_is_broken_or_changed_shows_at_the_next_call() {
 }
 
 #[test]
-fn a_resource_that_is_not_there_says_so() {
+fn reading_an_unknown_resource_is_an_error() {
     let project = project_with(PLAIN);
     let mut client = Client::ready(&project);
     assert_eq!(client.request("resources/list", json!({}))["result"]["resources"], json!([]));
@@ -226,7 +226,7 @@ fn a_resource_that_is_not_there_says_so() {
 }
 
 #[test]
-fn an_agent_of_a_session_is_bound_to_it_by_both_options() {
+fn the_session_and_run_options_are_required_together() {
     let project = project_with(PLAIN);
     for args in [vec!["mcp", "--session", "abc"], vec!["mcp", "--run", "1"]] {
         assert_eq!(project.json_command(&args).output().unwrap().status.code(), Some(2));

@@ -29,7 +29,7 @@ pub(crate) fn hook(project: &Project, event: &str, payload: &Value) -> ProgramOu
 }
 
 #[test]
-fn every_payload_is_understood() {
+fn every_recorded_hook_input_is_accepted() {
     let project = Project::new();
     let payloads = payloads(&project);
     assert!(payloads.len() >= 14, "{}", payloads.len());
@@ -42,7 +42,7 @@ fn every_payload_is_understood() {
 }
 
 #[test]
-fn where_there_is_no_project_it_is_silent() {
+fn the_hook_command_prints_nothing_outside_of_a_project() {
     let project = Project::bare();
     for payload in payloads(&project) {
         let run = hook(&project, payload["hook_event_name"].as_str().unwrap(), &payload);
@@ -53,7 +53,7 @@ fn where_there_is_no_project_it_is_silent() {
 
 /// `hookloop run` runs the gates itself, so the hook does not even read the configuration.
 #[test]
-fn under_a_session_of_hookloops_own_it_is_silent() {
+fn the_hook_command_prints_nothing_in_a_session_of_hookloop() {
     let project = Project::with_config("not: [yaml");
     for payload in payloads(&project) {
         let event = payload["hook_event_name"].as_str().unwrap();
@@ -71,7 +71,7 @@ fn under_a_session_of_hookloops_own_it_is_silent() {
 
 /// The project is that of the agent's directory, wherever the hook is started.
 #[test]
-fn the_project_is_where_the_agent_works() {
+fn the_project_is_found_from_the_agents_directory() {
     let (here, there) = (Project::bare(), Project::with_config("hooks: 1\n"));
     let run = hook(&here, "Stop", &of(&there, "claude", "Stop"));
     assert!(run.stdout.contains("did NOT run"), "{run:?}");
@@ -79,7 +79,7 @@ fn the_project_is_where_the_agent_works() {
 
 /// If hookloop fails, the agent may stop, and the error is reported to the user.
 #[test]
-fn a_failure_of_ours_is_loud_and_holds_nobody() {
+fn a_hookloop_error_is_reported_to_the_user_and_lets_the_agent_stop() {
     let project = Project::with_config("hooks: 1\n");
     for (agent, event) in [("claude", "Stop"), ("codex", "Stop"), ("gemini", "AfterAgent")] {
         let run = hook(&project, event, &of(&project, agent, event));
@@ -99,7 +99,7 @@ fn a_failure_of_ours_is_loud_and_holds_nobody() {
 /// Exit code 2 makes an agent continue, and Gemini treats every code above 1 the same way. So an
 /// error never exits with these codes.
 #[test]
-fn no_mistake_is_taken_for_a_refusal() {
+fn an_error_never_exits_with_the_code_of_a_refusal() {
     let project = Project::new();
     for input in ["", "{", "[]", "null", "\u{0}", "{\"cwd\": }"] {
         let run = project.run_with_input(&["hook", "Stop"], input);
@@ -126,7 +126,7 @@ fn no_mistake_is_taken_for_a_refusal() {
 }
 
 #[test]
-fn on_a_terminal_it_says_what_it_is_for() {
+fn the_hook_command_on_a_terminal_explains_its_purpose() {
     let project = Project::new();
     let run = project.shell("script -qec 'hookloop hook Stop' /dev/null");
     assert!(run.code == 2 && run.stdout.contains("an agent's native hook runs this"), "{run:?}");
@@ -139,7 +139,7 @@ const GATED: &str = "hooks:
 
 /// Checks the stop gate in the dialect of each agent: blocked, then passed.
 #[test]
-fn a_gate_speaks_each_dialect() {
+fn a_stop_gate_answers_in_the_dialect_of_each_agent() {
     for (agent, event, decision) in
         [("claude", "Stop", "block"), ("codex", "Stop", "block"), ("gemini", "AfterAgent", "deny")]
     {
@@ -168,7 +168,7 @@ fn a_gate_speaks_each_dialect() {
 
 /// Checks that untrusted gates do not run, and that this is reported.
 #[test]
-fn what_nobody_trusts_does_not_run() {
+fn untrusted_gates_do_not_run_and_are_reported() {
     let project = Project::with_config(GATED);
     let run = hook(&project, "Stop", &of(&project, "codex", "Stop"));
     assert_eq!(run.code, 0, "{run:?}");
@@ -179,7 +179,7 @@ fn what_nobody_trusts_does_not_run() {
 
 /// Checks that the agent may stop, and that a message to the user reports the missing gates.
 #[test]
-fn weakened_gates_are_told_to_the_user_of_an_external_session() {
+fn weakened_gates_are_reported_to_the_user_of_an_external_session() {
     let project = Project::with_config(GATED);
     project.trust();
     let rest = "hooks: {session_end: [{name: bye, use: run_tests}]}\n";
@@ -234,7 +234,7 @@ fn the_files_that_an_external_agent_changed_are_named() {
 
 /// The agent may have worked before the first snapshot.
 #[test]
-fn a_session_that_begins_with_a_stop_does_not_say_that_no_file_changed() {
+fn an_external_session_starting_with_a_stop_does_not_claim_no_changes() {
     let project = Project::with_config(GATED);
     project.trust();
     project.write("done", "");

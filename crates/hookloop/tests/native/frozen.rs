@@ -109,7 +109,7 @@ fn changes() -> Vec<(&'static str, ProjectChange)> {
 const FOR_THE_USER: &str = "systemMessage";
 
 #[test]
-fn no_reply_tells_an_agent_how_to_trust() {
+fn no_hook_reply_contains_a_trust_command_for_the_agent() {
     let mut told = 0;
     for (agent, stop, _) in AGENTS {
         for (what, change) in changes() {
@@ -138,7 +138,7 @@ fn no_reply_tells_an_agent_how_to_trust() {
 
 /// Checks that the field for the user names the command that trusts.
 #[test]
-fn the_user_is_told_how_to_trust() {
+fn the_message_to_the_user_contains_the_trust_command() {
     for (agent, stop, _) in AGENTS {
         let project = Project::with_config(CONFIG);
         write(&project, RED);

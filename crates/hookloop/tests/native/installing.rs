@@ -51,7 +51,7 @@ fn forget(project: &Project) {
 }
 
 #[test]
-fn what_is_not_there_is_made_and_goes_again() {
+fn uninstall_removes_all_files_that_install_created() {
     for (agent, file) in AGENTS {
         let project = Project::new();
         let before = tree(&project.root());
@@ -73,7 +73,7 @@ fn what_is_not_there_is_made_and_goes_again() {
 }
 
 #[test]
-fn a_file_is_as_it_was_with_and_without_the_record() {
+fn uninstall_restores_the_settings_with_and_without_the_install_record() {
     for (agent, file) in AGENTS {
         for is_recorded in [true, false] {
             let project = project_with(file, THEIRS);
@@ -99,7 +99,7 @@ fn a_file_is_as_it_was_with_and_without_the_record() {
 }
 
 #[test]
-fn what_was_written_meanwhile_stays() {
+fn uninstall_keeps_edits_made_since_the_install() {
     let (agent, file) = AGENTS[0];
     let project = project_with(file, THEIRS);
     project.ok(&["install", agent, "--yes"]);
@@ -111,7 +111,7 @@ fn what_was_written_meanwhile_stays() {
 }
 
 #[test]
-fn nobody_is_asked_in_a_pipe() {
+fn install_asks_only_on_a_terminal() {
     let project = Project::new();
     let before = tree(&project.root());
     let run = project.run(&["install", "claude", "--project"]);
@@ -128,7 +128,7 @@ fn nobody_is_asked_in_a_pipe() {
 
 /// Checks that control characters in a repository's file do not reach the terminal.
 #[test]
-fn the_screen() {
+fn the_printed_install_diff_escapes_control_characters() {
     let project = project_with(
         ".claude/settings.json",
         "{\n  // \u{1b}]0;x\u{7}\n  \"a\": \"\u{202e}\"\n}\n",
@@ -155,7 +155,7 @@ fn the_screen() {
 }
 
 #[test]
-fn what_is_not_json_is_left_alone() {
+fn invalid_settings_are_refused_and_left_unchanged() {
     let project = project_with(".claude/settings.json", "{\n  \"a\": oops\n}\n");
     let before = tree(&project.root());
     let error = project.fails(2, &["install", "claude", "--yes"]);
@@ -165,7 +165,7 @@ fn what_is_not_json_is_left_alone() {
 }
 
 #[test]
-fn a_link_is_followed_where_it_may_lead() {
+fn symlinked_settings_are_followed_except_out_of_the_project() {
     let project = Project::new();
     let dotfiles = project.home().join("dotfiles");
     fs::create_dir_all(&dotfiles).unwrap();
@@ -194,7 +194,7 @@ fn a_link_is_followed_where_it_may_lead() {
 }
 
 #[test]
-fn agents_say_where_their_settings_are() {
+fn the_settings_directory_comes_from_the_agents_variable() {
     let project = Project::new();
     for (agent, variable, file) in [
         ("claude", "CLAUDE_CONFIG_DIR", "settings.json"),
@@ -210,7 +210,7 @@ fn agents_say_where_their_settings_are() {
 
 /// The entry starts hookloop by name if the shell finds it, else by its path.
 #[test]
-fn the_command_starts_this_program() {
+fn the_installed_hook_command_starts_the_installing_program() {
     let project = Project::new();
     let place = project.root().join("a b");
     fs::create_dir(&place).unwrap();
@@ -247,7 +247,7 @@ fn the_command_starts_this_program() {
 }
 
 #[test]
-fn somebodys_skill_of_that_name_stays() {
+fn a_foreign_skill_of_the_same_name_is_kept() {
     let project = project_with(".codex/skills/hookloop/SKILL.md", "mine");
     let printed = project.ok(&["install", "codex", "--yes"]);
     assert!(printed.contains("SKILL.md: it does not belong to hookloop"), "{printed}");
@@ -258,7 +258,7 @@ fn somebodys_skill_of_that_name_stays() {
 }
 
 #[test]
-fn what_can_not_be_had_is_said() {
+fn install_refuses_unsupported_agents_and_missing_projects_with_a_hint() {
     let project = Project::bare();
     let error = project.fails(2, &["install", "opencode"]);
     assert!(

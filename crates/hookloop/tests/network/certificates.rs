@@ -51,7 +51,7 @@ fn a_directory_of_certificates_is_read() {
 }
 
 #[test]
-fn certificates_are_read_by_requests_alone() {
+fn certificate_files_are_read_only_for_requests() {
     let mut company = company();
     company.project.append_user_config(OWN);
     company.project.set_variable("SSL_CERT_FILE", "/nowhere/ca.pem");

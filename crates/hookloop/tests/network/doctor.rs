@@ -52,7 +52,7 @@ fn the_doctor_tries_the_forge_through_the_proxy() {
 }
 
 #[test]
-fn the_doctor_names_a_proxy_that_is_not_there_or_can_not_be_read() {
+fn doctor_reports_an_unreachable_or_invalid_proxy() {
     let mut company = Company::new("");
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     company.project.set_variable("HTTPS_PROXY", format!("http://127.0.0.1:{port}"));

@@ -59,7 +59,7 @@ fn every_request_passes_the_proxy_of_the_environment() {
 }
 
 #[test]
-fn every_request_passes_the_proxy_of_the_users_file_and_its_password_is_stored_nowhere() {
+fn requests_pass_the_proxy_of_the_users_file_without_storing_its_password() {
     const PASSWORD: &str = "pass-through-1234";
     let company = company();
     // Base64 of `me:pass-through-1234`.
@@ -126,7 +126,7 @@ fn a_repository_does_not_choose_a_proxy() {
 }
 
 #[test]
-fn a_proxy_that_can_not_be_read_stops_requests_and_not_other_work() {
+fn an_invalid_proxy_setting_stops_only_requests() {
     let mut company = company();
     company.project.set_variable("HTTPS_PROXY", "gopher://me:hunter2@proxy.example");
     company.project.json_values(&["status"]);
@@ -138,7 +138,7 @@ fn a_proxy_that_can_not_be_read_stops_requests_and_not_other_work() {
 }
 
 #[test]
-fn agents_have_the_users_proxy_and_hooks_only_what_they_name() {
+fn agents_get_the_proxy_variables_and_hooks_only_those_they_name() {
     let config = "hooks:\n  stop:\n    - {name: plain, command: 'env > ../plain.env'}\n    \
                   - {name: named, env: [HTTPS_PROXY], command: 'env > ../named.env'}\n";
     let project = DeliveryProject::without_remote(config, &[("a.txt", "a\n")]);
@@ -174,7 +174,7 @@ fn git_reaches_a_remote_through_the_users_proxy() {
 }
 
 #[test]
-fn monitors_of_a_store_are_asked_through_the_proxy() {
+fn monitoring_urls_of_a_store_are_requested_through_the_proxy() {
     let (server, proxy) = (Server::single(), RecordingProxy::start());
     let machine = machine_on(&server, "demo");
     let monitor = server.monitor_url();

@@ -31,7 +31,7 @@ fn file(project: &Project) -> PathBuf {
 }
 
 #[test]
-fn a_hidden_failure_is_shown_on_request_alone() {
+fn a_nonfatal_failure_is_shown_only_with_verbose_or_hookloop_log() {
     let project = with_hidden_failure();
     let silent = add(&project, &[], &[]);
     assert_eq!((silent.code, silent.stderr.as_str()), (0, ""));
@@ -57,7 +57,7 @@ fn silent_answer(run: &ProgramOutput) -> String {
 }
 
 #[test]
-fn main_steps_are_shown_with_two_flags() {
+fn main_steps_are_shown_with_two_verbose_flags() {
     let project = project();
     let run = project.run(&[&RUN[..], &["-vv"]].concat());
     assert_eq!(run.code, 0, "{run:?}");
@@ -69,7 +69,7 @@ fn main_steps_are_shown_with_two_flags() {
 }
 
 #[test]
-fn a_bad_directive_says_what_to_type() {
+fn an_invalid_log_directive_is_refused_with_an_example() {
     let project = project();
     let run = add(&project, &[], &[("HOOKLOOP_LOG", "hookloop=loud")]);
     assert_eq!((run.code, run.stdout.as_str()), (2, ""));
@@ -83,7 +83,7 @@ fn a_bad_directive_says_what_to_type() {
 }
 
 #[test]
-fn secrets_and_control_characters_stay_out() {
+fn diagnostics_contain_no_secrets_or_control_characters() {
     let project = with_hidden_failure();
     let state_home = project.home().join("hush-hush\u{1b}[2J");
     let own = [("XDG_STATE_HOME", state_home.to_str().unwrap()), ("MY_TOKEN", "hush-hush")];
@@ -122,7 +122,7 @@ fn a_session_leaves_its_warnings_in_a_file_of_limited_size() {
 }
 
 #[test]
-fn what_an_agent_reads_has_no_diagnostics() {
+fn hook_output_for_an_agent_contains_no_diagnostics() {
     let project = with_hidden_failure();
     let cwd = project.root();
     let payload = serde_json::json!({
@@ -135,7 +135,7 @@ fn what_an_agent_reads_has_no_diagnostics() {
 }
 
 #[test]
-fn agents_and_hooks_do_not_inherit_the_variable() {
+fn agents_and_hooks_do_not_inherit_hookloop_log() {
     let hook = "hooks: {stop: [{name: seen, command: 'env > hook-seen'}]}\n";
     let project = Project::with_config(hook);
     project.ok(&["hooks", "trust", "--yes"]);
@@ -150,7 +150,7 @@ fn agents_and_hooks_do_not_inherit_the_variable() {
 }
 
 #[test]
-fn quiet_leaves_errors_alone() {
+fn quiet_hides_warnings_and_keeps_errors() {
     let project = project();
     // No server listens at this address.
     let gone = "http://127.0.0.1:9";

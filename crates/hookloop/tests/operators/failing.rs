@@ -41,7 +41,7 @@ fn session_id(project: &Project) -> String {
 }
 
 #[test]
-fn no_collector_holds_up_the_loop_and_what_was_not_sent_can_be_later() {
+fn a_failing_collector_does_not_delay_the_session_and_spans_can_be_resent() {
     let working = Collector::start(Mood::Well);
     let baseline = times(&project(), &working.url());
     assert_eq!(baseline.2, "");
@@ -76,7 +76,7 @@ fn no_collector_holds_up_the_loop_and_what_was_not_sent_can_be_later() {
 }
 
 #[test]
-fn a_collector_that_comes_back_gets_everything() {
+fn a_recovered_collector_gets_all_spans() {
     let (project, collector) = (project(), Collector::start(Mood::Status(503, Some(1))));
     let agent = "command:cat > /dev/null; echo 42 > answer.txt; touch started; \
         while [ ! -f go ]; do sleep 0.02; done; echo '<promise>COMPLETE</promise>'";
@@ -109,7 +109,7 @@ fn spans_that_the_collector_does_not_want_are_counted() {
 }
 
 #[test]
-fn settings_that_can_not_be_used_are_said_and_keep_nobody_from_working() {
+fn unusable_telemetry_settings_are_a_warning_and_the_session_runs() {
     let project = project();
     for (name, value, word) in [
         ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc", "http/protobuf"),

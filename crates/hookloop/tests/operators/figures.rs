@@ -114,7 +114,7 @@ fn serve(project: &Project) -> (Staying, String, String) {
 }
 
 #[test]
-fn serve_tells_prometheus_how_a_project_stands() {
+fn serve_exports_the_documented_metrics_of_a_project() {
     let project = project();
     project.configure(&format!(
         "{}limits: {{budget: {{cost: 1, period: day}}, reserve_per_turn: {{cost: 0.5}}}}\n",
@@ -161,9 +161,10 @@ fn serve_tells_prometheus_how_a_project_stands() {
     documented(&types);
 }
 
-/// Checks that the document's table has exactly these metrics.
+/// Checks that the tables of the page have exactly these metrics.
 fn documented(types: &BTreeMap<String, String>) {
-    let text = std::fs::read_to_string(documents::root().join("docs/operators.md")).unwrap();
+    let page = documents::root().join("docs/reference/metrics.md");
+    let text = std::fs::read_to_string(page).unwrap();
     let rows = text.lines().filter(|line| line.starts_with("| `hookloop_"));
     let known: BTreeMap<String, String> = rows
         .map(|row| {
@@ -176,7 +177,7 @@ fn documented(types: &BTreeMap<String, String>) {
 }
 
 #[test]
-fn a_worker_tells_what_it_does() {
+fn a_worker_exports_metrics_and_traces_of_its_tasks() {
     let project = Project::with_config("hooks: {stop: [{name: worked, file: work}]}\n");
     let collector = Collector::start(Mood::Well);
     let agent = "command:cat > work; [ ! -f slow ] || while [ ! -f go ]; do sleep 0.02; done; \
@@ -223,7 +224,7 @@ fn a_worker_tells_what_it_does() {
 }
 
 #[test]
-fn other_machines_are_answered_only_if_somebody_says_so() {
+fn metrics_for_other_machines_need_metrics_public() {
     let project = Project::new();
     let worker = ["worker", "--agent", "command:true", "--metrics", "0.0.0.0:0"];
     let said = project.fails(2, &worker);
@@ -231,7 +232,7 @@ fn other_machines_are_answered_only_if_somebody_says_so() {
 }
 
 #[test]
-fn the_rules_and_the_dashboard_ask_for_metrics_that_there_are() {
+fn alert_rules_and_dashboard_use_existing_metrics() {
     let project = Project::new();
     let (_serving, url, token) = serve(&project);
     let (_, types) = read(&scrape(&url, &token));

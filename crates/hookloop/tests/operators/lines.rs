@@ -14,7 +14,7 @@ fn time_of(line: &Value) -> hookloop_core::time::Timestamp {
 }
 
 #[test]
-fn a_session_in_a_pipe_is_told_by_lines() {
+fn a_session_writes_its_events_as_json_log_lines() {
     let (project, collector) = (project(), Collector::start(Mood::Well));
     let args = [&RUN[..], &["--log-format", "json"]].concat();
     let ran = to(&project, &collector.url(), &args).output().unwrap();
@@ -40,7 +40,7 @@ fn a_session_in_a_pipe_is_told_by_lines() {
 }
 
 #[test]
-fn what_a_worker_says_is_said_once() {
+fn a_worker_writes_each_json_log_line_once() {
     let project = Project::with_config("hooks: {stop: [{name: worked, file: work}]}\n");
     project.add("Goal", &["--id", "a"]);
     let worker = ["worker", "--agent", QUICK, "--until-idle", "--name", "w"];
@@ -58,7 +58,7 @@ fn what_a_worker_says_is_said_once() {
 }
 
 #[test]
-fn a_level_keeps_the_rest_out_and_text_is_for_people() {
+fn text_logs_contain_only_lines_of_the_chosen_level() {
     let project = project();
     let args = [&RUN[..], &["--log-format", "text", "--log-level", "warn"]].concat();
     let run = project.run(&args);
@@ -73,7 +73,7 @@ fn a_level_keeps_the_rest_out_and_text_is_for_people() {
 
 /// An error is a log line, too, so that the log contains nothing else.
 #[test]
-fn an_error_is_a_line_too() {
+fn an_error_is_a_json_log_line() {
     let project = Project::new();
     let run = project.run(&["worker", "--log-format", "json"]);
     let said = json_lines(&run.stderr);
@@ -86,7 +86,7 @@ fn an_error_is_a_line_too() {
 }
 
 #[test]
-fn two_ways_to_tell_the_same_are_one_too_many() {
+fn the_json_and_log_format_options_exclude_each_other() {
     let project = project();
     let both = [&RUN[..], &["--json", "--log-format", "json"]].concat();
     let run = project.run(&both);

@@ -92,7 +92,7 @@ fn session_id(project: &Project) -> String {
 }
 
 #[test]
-fn a_session_is_a_trace_with_all_that_was_done_in_it() {
+fn a_session_is_a_trace_with_spans_for_its_turns_and_hooks() {
     let (project, collector) = (project(), Collector::start(Mood::Well));
     let ran = to(&project, &collector.url(), &RUN).output().unwrap();
     assert!(ran.status.success() && ran.stderr.is_empty(), "{ran:?}");
@@ -159,7 +159,7 @@ fn a_session_is_a_trace_with_all_that_was_done_in_it() {
 
 /// The ids of spans derive from the log, so sending them again adds nothing.
 #[test]
-fn what_is_sent_again_is_the_same() {
+fn spans_that_are_sent_again_are_identical() {
     let (project, first) = (project(), Collector::start(Mood::Well));
     assert!(to(&project, &first.url(), &RUN).status().unwrap().success());
     let second = Collector::start(Mood::Well);
@@ -173,7 +173,7 @@ fn what_is_sent_again_is_the_same() {
 }
 
 #[test]
-fn who_resumes_a_session_shows_what_a_killed_program_did() {
+fn a_resumed_session_sends_the_spans_of_its_killed_process() {
     let (project, collector) = (project(), Collector::start(Mood::Well));
     let agent = "command:cat > /dev/null; echo 42 > answer.txt; touch started; \
         while [ ! -f go ]; do sleep 0.02; done; echo '<promise>COMPLETE</promise>'";
@@ -209,7 +209,7 @@ fn who_resumes_a_session_shows_what_a_killed_program_did() {
 }
 
 #[test]
-fn a_session_is_part_of_what_it_was_started_in_and_so_is_what_it_starts() {
+fn traceparent_is_continued_by_a_session_and_passed_to_agents_and_hooks() {
     let (project, collector) = (project(), Collector::start(Mood::Well));
     let agent = "command:cat > /dev/null; echo $TRACEPARENT > agent; echo 42 > answer.txt; \
         echo '<promise>COMPLETE</promise>'";
@@ -228,7 +228,7 @@ fn a_session_is_part_of_what_it_was_started_in_and_so_is_what_it_starts() {
 }
 
 #[test]
-fn who_does_not_record_a_trace_records_nothing_of_its_sessions() {
+fn no_spans_are_sent_for_an_unsampled_traceparent() {
     let (project, collector) = (project(), Collector::start(Mood::Well));
     let unsampled = PARENT.replace("-01", "-00");
     let ran = to(&project, &collector.url(), &RUN).env("TRACEPARENT", unsampled).output().unwrap();
@@ -238,7 +238,7 @@ fn who_does_not_record_a_trace_records_nothing_of_its_sessions() {
 
 /// Without a collector nothing is sent, and the environment of hooks is unchanged.
 #[test]
-fn nothing_is_sent_or_passed_on_unless_a_collector_is_named() {
+fn without_a_collector_no_spans_are_sent_and_no_traceparent_is_passed() {
     let (project, collector) = (project(), Collector::start(Mood::Well));
     let mut run = project.hookloop(&RUN);
     let ran = run.env("TRACEPARENT", PARENT).output().unwrap();
@@ -251,7 +251,7 @@ fn nothing_is_sent_or_passed_on_unless_a_collector_is_named() {
 }
 
 #[test]
-fn the_users_own_file_says_where_to_and_how_much() {
+fn the_users_file_sets_the_collector_and_the_sent_content() {
     let (project, collector) = (project(), Collector::start(Mood::Well));
     let directory = project.home().join(".config/hookloop");
     std::fs::create_dir_all(&directory).unwrap();
@@ -277,7 +277,7 @@ fn the_users_own_file_says_where_to_and_how_much() {
 }
 
 #[test]
-fn a_policy_decides_where_to_and_whether() {
+fn a_policy_sets_the_collector_and_can_disable_telemetry() {
     let (project, collector) = (project(), Collector::start(Mood::Well));
     let elsewhere = Collector::start(Mood::Well);
     let policy = project.home().join("policy.yaml");
@@ -316,7 +316,7 @@ fn secrets_are_in_no_span() {
 
 /// Checks that the document's tables list every attribute and event that is sent.
 #[test]
-fn the_document_names_every_attribute() {
+fn every_sent_attribute_is_documented() {
     let (project, collector) = (project(), Collector::start(Mood::Well));
     project.write(
         "turns.json",

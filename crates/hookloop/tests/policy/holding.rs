@@ -22,7 +22,7 @@ fn names(project: &Project, point: &str, task: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_gate_of_the_policy_runs_for_every_type_first_and_nobody_switches_it_off() {
+fn a_policy_gate_runs_first_for_every_task_type_and_cannot_be_disabled() {
     let project = Project::with_config(
         "hooks: {stop: [{name: theirs, file: hookloop.yaml, priority: -5}]}
 task_types: {quiet: {hooks: {stop: []}}}
@@ -52,7 +52,7 @@ task_types: {quiet: {hooks: {stop: []}}}
 
 /// A hook disabled before the policy existed, or by a user who ran hookloop without the policy.
 #[test]
-fn a_switch_in_the_log_does_not_reach_a_required_gate() {
+fn a_policy_gate_cannot_be_disabled_without_the_policy() {
     let project = Project::with_config("");
     project.write_policy("gates: {stop: [{name: checked, file: checked}]}\n");
     let taken = project.run(&["hooks", "disable", "policy/checked"]);
@@ -62,7 +62,7 @@ fn a_switch_in_the_log_does_not_reach_a_required_gate() {
 }
 
 #[test]
-fn what_repositories_bring_counts_for_nothing_if_the_policy_says_so() {
+fn the_policy_can_ignore_hooks_agents_and_templates_of_repositories() {
     let project = Project::with_config(
         "hooks: {task_completed: [{name: theirs, command: touch ran}, {name: made, actions: [{create_task: {goal: more}}]}]}
 agents: {mine: {type: command, command: touch ran}}
@@ -92,7 +92,7 @@ loop: {prompt_template: prompt.md}
 }
 
 #[test]
-fn the_operator_agrees_by_digest_where_there_is_no_user() {
+fn the_policy_can_trust_hooks_by_digest() {
     let project =
         Project::with_config("hooks: {task_completed: [{name: theirs, command: touch ran}]}\n");
     let digest = project.run(&["hooks", "trust", "--show", "--json"]).stdout;
@@ -114,7 +114,7 @@ fn the_operator_agrees_by_digest_where_there_is_no_user() {
 }
 
 #[test]
-fn agents_and_what_they_may_do_are_the_policys() {
+fn the_policy_restricts_agents_and_their_permissions() {
     let project = Project::with_config("");
     project.write_own(
         "agents:
@@ -144,7 +144,7 @@ fn agents_and_what_they_may_do_are_the_policys() {
 }
 
 #[test]
-fn limits_are_within_the_policy_whoever_asks() {
+fn limits_of_users_and_projects_stay_within_the_policy() {
     let project = Project::with_config("limits: {max_iterations: 80}\n");
     project.write_own("limits: {max_iterations: 90, budget: {cost: 9}}\n");
     project.write("turns.json", TURNS);
@@ -159,7 +159,7 @@ fn limits_are_within_the_policy_whoever_asks() {
 }
 
 #[test]
-fn a_session_that_began_with_more_is_not_resumed() {
+fn a_session_with_limits_above_the_policy_is_not_resumed() {
     let project = Project::with_config("");
     project.write("turns.json", r#"[{"say": "on it"}, {"say": "<promise>COMPLETE</promise>"}]"#);
     project.write_policy("");
@@ -184,7 +184,7 @@ fn a_session_that_began_with_more_is_not_resumed() {
 }
 
 #[test]
-fn work_that_gates_do_not_pass_is_not_accepted_unasked() {
+fn the_policy_can_forbid_accepting_work_at_the_retry_limit() {
     let project = Project::with_config("hooks: {stop: [{name: theirs, file: missing}]}\n");
     project.write_own("loop: {at_retry_limit: accept}\n");
     project.write("turns.json", TURNS);
@@ -197,7 +197,7 @@ fn work_that_gates_do_not_pass_is_not_accepted_unasked() {
 }
 
 #[test]
-fn a_project_that_is_not_named_is_not_worked_on() {
+fn a_project_outside_the_policys_repositories_is_refused() {
     let project = Project::with_config("");
     project.write_policy("repositories: ['/srv/work/*']\n");
     project.forbidden(&["task", "add", "a"], 2);
@@ -209,7 +209,7 @@ fn a_project_that_is_not_named_is_not_worked_on() {
 }
 
 #[test]
-fn a_broken_policy_lets_nothing_run_and_what_only_looks_still_works() {
+fn an_invalid_policy_stops_commands_except_help_schema_log_and_verify() {
     let project = Project::with_config("");
     project.add("a", &[]);
     for (policy, mode, place) in [("colour: red\n", 0o644, ":2:1"), ("", 0o666, "others can write")]
@@ -241,7 +241,7 @@ fn a_broken_policy_lets_nothing_run_and_what_only_looks_still_works() {
 
 /// Checks that no setting of a user keeps hookloop from reading the file of the system.
 #[test]
-fn the_file_of_the_system_is_always_looked_for() {
+fn the_system_policy_file_is_always_read() {
     let project = Project::with_config("");
     project.write_policy("");
     for named in ["", project.policy_file().to_str().unwrap()] {
@@ -257,7 +257,7 @@ fn the_file_of_the_system_is_always_looked_for() {
 }
 
 #[test]
-fn what_holds_is_shown_with_its_place() {
+fn policy_rules_are_listed_with_file_and_line() {
     let project = Project::with_config("");
     assert_eq!(project.json(&["policy"]), json!({ "files": [], "rules": [], "own_secrets": [] }));
     project.write_own("secrets: {'*': {MY_KEY: {command: [op, read, 'op://private/item']}}}\n");
@@ -290,7 +290,7 @@ secrets: {'*': {DEPLOY: {file: /run/secrets/deploy}}}
 
 /// Machines share the log, but each machine stores its own trust records.
 #[test]
-fn an_agreement_in_the_log_counts_where_a_policy_names_its_user() {
+fn trust_recorded_in_the_log_counts_if_the_policy_names_its_user() {
     let project = Project::with_config("hooks: {stop: [{name: green, command: 'true'}]}\n");
     project.write("turns.json", TURNS);
     project.write_policy("");

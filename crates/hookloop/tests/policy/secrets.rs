@@ -111,7 +111,7 @@ fn run(project: &Project, args: &[&str]) -> ProgramOutput {
 }
 
 #[test]
-fn no_form_of_a_secret_is_kept_or_said() {
+fn no_encoding_of_a_secret_is_stored_or_printed() {
     let project = with_secrets();
     let id = project.add("a", &[]);
     let mut said = Vec::new();
@@ -169,7 +169,7 @@ fn no_form_of_a_secret_is_kept_or_said() {
 }
 
 #[test]
-fn who_does_not_name_a_secret_does_not_have_it() {
+fn a_secret_is_neither_fetched_for_nor_given_to_hooks_that_do_not_name_it() {
     let project = Project::with_config(
         "hooks: {task_completed: [{name: see, command: 'env > seen; echo $DEPLOY > has', env: [OTHER]}]}\n",
     );
@@ -183,7 +183,7 @@ fn who_does_not_name_a_secret_does_not_have_it() {
 }
 
 #[test]
-fn a_secret_of_the_policy_is_not_replaced_and_the_closest_project_counts() {
+fn policy_secrets_override_user_secrets_and_the_closest_project_wins() {
     let project = Project::with_config(
         "project: shop\nhooks: {task_completed: [{name: see, command: 'printf %s $A_KEY,$B_KEY,$C_KEY | rev > seen', env: [A_KEY, B_KEY, C_KEY]}]}\n",
     );
@@ -213,7 +213,7 @@ fn a_secret_of_the_policy_is_not_replaced_and_the_closest_project_counts() {
 }
 
 #[test]
-fn a_secret_that_can_not_be_had_fails_its_hook_and_its_turn_without_a_word_of_it() {
+fn an_unavailable_secret_fails_its_hook_and_turn_without_disclosure() {
     let project =
         Project::with_config("hooks: {stop: [{name: needs, command: 'true', env: [DEPLOY]}]}\n");
     project.trust();
@@ -263,7 +263,7 @@ fn a_secret_that_can_not_be_had_fails_its_hook_and_its_turn_without_a_word_of_it
 }
 
 #[test]
-fn a_repository_does_not_say_where_secrets_are() {
+fn a_repository_cannot_define_secrets() {
     let project = Project::with_config("secrets: {'*': {DEPLOY: {env: HOME}}}\n");
     let error = project.fails(2, &["task", "list"]);
     assert!(error.contains("hookloop.yaml:2:") && error.contains("your own"), "{error}");
@@ -271,7 +271,7 @@ fn a_repository_does_not_say_where_secrets_are() {
 
 /// Checks that an agent of the repository that names a secret must be trusted.
 #[test]
-fn a_repository_names_secrets_only_with_consent() {
+fn an_agent_of_a_repository_that_names_a_secret_needs_trust() {
     let project = Project::with_config("agents: {claude: {env: [DEPLOY]}}\n");
     let found = project.run(&["agents", "trust", "--show", "--json"]).stdout;
     let found: Value = serde_json::from_str(&found).unwrap();

@@ -19,7 +19,7 @@ fn a_hook_that_calls_hookloop_runs_once() {
 }
 
 #[test]
-fn events_of_a_hooks_commands_have_their_reactions_from_the_process_above() {
+fn reactions_to_a_hooks_commands_run_in_the_process_that_runs_the_hook() {
     let config = "hooks:
   task_completed:
     - name: adds

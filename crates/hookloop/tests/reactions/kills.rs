@@ -12,7 +12,7 @@ const ACTION: &str = r#"echo '{"hookloop":{"actions":[{"type":"log","payload":{"
 const SUCCESSORS: usize = 3;
 
 #[test]
-fn a_reaction_of_a_killed_holder_is_taken_over_and_never_run_beside_it() {
+fn a_reaction_of_a_killed_process_is_taken_over_without_overlapping_runs() {
     let kills = if is_full() { 1_000 } else { 20 };
     let project = Project::with_hook("task_completed", "0.05", ACTION);
     let (mut interrupted, mut runs_before) = (0, 0);

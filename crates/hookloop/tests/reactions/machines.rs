@@ -97,7 +97,7 @@ fn start_dispatcher(machine: &TestProject, state: &str) -> (Child, BufReader<Chi
 }
 
 #[test]
-fn a_dispatcher_keeps_its_seat_while_a_hook_runs_for_longer_than_its_lease() {
+fn a_dispatcher_stays_leader_while_a_hook_runs_longer_than_its_lease() {
     let server = Server::single();
     let shared = tempfile::tempdir().unwrap();
     let [here, there] = [0, 1].map(|_| machine(&server, shared.path(), "7"));

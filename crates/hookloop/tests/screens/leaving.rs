@@ -23,7 +23,7 @@ fn a_signal_ends_the_session_in_order() {
 }
 
 #[test]
-fn ctrl_c_ends_it_and_again_at_once() {
+fn ctrl_c_cancels_the_session_and_a_second_ctrl_c_exits_at_once() {
     let hooks = "hooks:\n  session_end:\n    - {name: slow, command: 'touch slow; sleep 60'}\n";
     let project = project(hooks);
     let tmux = Tmux::new(&project, 80, 24);
@@ -40,7 +40,7 @@ fn ctrl_c_ends_it_and_again_at_once() {
 }
 
 #[test]
-fn who_leaves_the_screen_has_lines() {
+fn a_session_continues_with_plain_output_after_closing_the_tui() {
     let project = project(HOOKS);
     let tmux = Tmux::new(&project, 80, 24);
     let modes = tmux.modes();
@@ -61,7 +61,7 @@ fn who_leaves_the_screen_has_lines() {
 }
 
 #[test]
-fn a_screen_is_put_aside_and_taken_up_again() {
+fn the_tui_can_be_suspended_continued_and_resized() {
     let project = project(HOOKS);
     let tmux = Tmux::new(&project, 80, 24);
     let modes = tmux.modes();
@@ -84,7 +84,7 @@ fn a_screen_is_put_aside_and_taken_up_again() {
 }
 
 #[test]
-fn a_terminal_that_is_gone_ends_the_showing_alone() {
+fn a_session_continues_after_its_terminal_is_lost() {
     let project = project(HOOKS);
     let tmux = Tmux::new(&project, 80, 24);
     // In a separate session, the process gets no SIGHUP and must detect the hangup itself.

@@ -66,7 +66,7 @@ fn add_sessions(project: &Project) {
 }
 
 #[test]
-fn a_large_project_opens_and_answers_keys() {
+fn the_tui_opens_a_large_project_and_answers_keys_in_time() {
     let project = project("");
     add_tasks(&project);
     add_sessions(&project);

@@ -18,7 +18,7 @@ fn run(project: &Project) -> std::process::Child {
 }
 
 #[test]
-fn what_another_process_does_is_seen_as_it_happens() {
+fn watch_shows_a_session_of_another_process_live() {
     let project = project(HOOKS);
     let mut running = run(&project);
     let tmux = Tmux::new(&project, 120, 40);
@@ -47,7 +47,7 @@ fn what_another_process_does_is_seen_as_it_happens() {
 }
 
 #[test]
-fn a_blocked_task_is_answered_and_the_graph_moves() {
+fn answering_a_blocked_task_makes_the_task_ready_in_the_shown_graph() {
     let project = project("");
     project.add("Read old files", &["--id", "parser"]);
     project.add("Write it up", &["--id", "write", "--depends-on", "parser"]);
@@ -76,7 +76,7 @@ fn a_blocked_task_is_answered_and_the_graph_moves() {
 }
 
 #[test]
-fn an_agent_that_looks_on_decides_nothing() {
+fn an_agent_cannot_dismiss_a_problem_in_watch() {
     let project = project("");
     project.add("Read old files", &["--id", "parser"]);
     project.ok(&["task", "block", "parser", "--reason", "Which encoding?"]);
@@ -113,7 +113,7 @@ fn a_session_of_another_process_is_stopped_by_a_key() {
 }
 
 #[test]
-fn a_session_whose_program_died_is_a_problem() {
+fn a_session_with_a_killed_process_is_shown_as_a_problem() {
     let project = project(HOOKS);
     let mut running = run(&project);
     let tmux = Tmux::new(&project, 120, 24);
@@ -128,7 +128,7 @@ fn a_session_whose_program_died_is_a_problem() {
 }
 
 #[test]
-fn a_session_that_asks_in_another_terminal_is_answered_here() {
+fn a_decision_requested_in_another_terminal_is_answered_in_watch() {
     let project = project(HOOKS);
     for file in ["go-1", "go-2"] {
         project.write(file, "");
@@ -139,7 +139,7 @@ fn a_session_that_asks_in_another_terminal_is_answered_here() {
     let tmux = Tmux::new(&project, 80, 24);
     tmux.line("hookloop watch");
     let seen = tmux.see("hookloop inbox abort");
-    for part in ["asks what to do: Make it work", "gates said no after 1 retry: tests"] {
+    for part in ["needs a decision: Make it work", "gates still fail after 1 retry: tests"] {
         assert!(seen.contains(part), "{part}: {seen}");
     }
     tmux.keys(&["Enter"]);

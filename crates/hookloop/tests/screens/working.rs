@@ -7,7 +7,7 @@ use crate::screens::tmux::Tmux;
 use crate::screens::{HOOKS, RUN, project};
 
 #[test]
-fn a_session_is_seen_told_paused_resumed_and_answered() {
+fn a_session_is_messaged_paused_resumed_and_decided_in_the_tui() {
     let project = project(HOOKS);
     let tmux = Tmux::new(&project, 80, 24);
     let modes = tmux.modes();
@@ -71,7 +71,7 @@ fn a_session_is_seen_told_paused_resumed_and_answered() {
 }
 
 #[test]
-fn outputs_are_read_and_searched() {
+fn the_output_of_a_hook_is_shown_searched_and_paged() {
     let project = project(HOOKS);
     project.write("go-1", "");
     project.write("pager.sh", "cat > paged; echo paged here; read -r key < /dev/tty");
@@ -108,7 +108,7 @@ fn outputs_are_read_and_searched() {
 }
 
 #[test]
-fn lines_where_a_screen_is_of_no_use() {
+fn run_prints_plain_lines_in_ci_dumb_terminals_and_with_plain() {
     let project = project(HOOKS);
     for file in ["go-1", "fixed"] {
         project.write(file, "");

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::cli::{Project, types};
 
 #[test]
-fn a_hook_writes_under_its_own_name_and_forges_nothing() {
+fn events_logged_by_a_hook_carry_the_name_of_the_hook() {
     let project = Project::with_config(
         "hooks:
   task_created:
@@ -28,7 +28,7 @@ fn a_hook_writes_under_its_own_name_and_forges_nothing() {
 }
 
 #[test]
-fn values_are_put_in_once_and_never_run() {
+fn template_values_are_substituted_once_and_never_executed() {
     let project = Project::with_config(
         "hooks:
   task_created:
@@ -45,7 +45,7 @@ fn values_are_put_in_once_and_never_run() {
 }
 
 #[test]
-fn a_hook_follows_what_another_wrote() {
+fn a_hook_reacts_to_an_event_logged_by_another_hook() {
     let project = Project::with_config(
         "hooks:
   task_created:
@@ -62,7 +62,7 @@ fn a_hook_follows_what_another_wrote() {
 }
 
 #[test]
-fn hooks_move_tasks_along() {
+fn hook_actions_complete_and_create_tasks() {
     let project = Project::with_config(
         "hooks:
   task_started:

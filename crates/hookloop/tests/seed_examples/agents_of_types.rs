@@ -7,7 +7,7 @@ const TYPED: &str =
 const TURNS: &str = r#"[{"write": {"work": "1"}, "say": "<promise>COMPLETE</promise>"}]"#;
 
 #[test]
-fn an_agent_that_a_type_names_and_nobody_defines_is_named_by_run_why_and_doctor() {
+fn an_undefined_agent_of_a_task_type_is_reported_by_run_why_and_doctor() {
     let project = Project::with_config(TYPED);
     let task = project.add("Build it", &["--type", "product"]);
     project.write("turns.json", TURNS);
@@ -37,7 +37,7 @@ fn an_agent_that_a_type_names_and_nobody_defines_is_named_by_run_why_and_doctor(
 
 /// Checks that the configuration proposed by the message solves the problem.
 #[test]
-fn a_type_is_worked_on_once_its_agent_is_defined() {
+fn tasks_of_a_type_run_once_the_agent_of_the_type_is_defined() {
     let project = Project::with_config(TYPED);
     let task = project.add("Build it", &["--type", "product"]);
     project
@@ -58,7 +58,7 @@ fn a_type_is_worked_on_once_its_agent_is_defined() {
 }
 
 #[test]
-fn hooks_of_an_agent_come_before_those_of_the_project() {
+fn hooks_of_an_agent_replace_those_of_the_project() {
     let project = Project::with_config(
         "hooks:\n  before_submit:\n    - {name: of-project, command: 'true'}\nagents:\n  careful:\n    type: command\n    \
          command: [sh, agent.sh]\n    hooks:\n      before_submit:\n        - {name: of-agent, command: 'true'}\n",

@@ -60,7 +60,7 @@ fn a_printed_list_of_actions_takes_effect() {
 }
 
 #[test]
-fn an_action_that_cannot_be_read_voids_no_other() {
+fn an_invalid_action_does_not_prevent_other_actions() {
     let actions = r#"[{"type": "log", "payload": {"type": "before"}},
         {"type": "sudo", "payload": {"argv": ["reboot"]}},
         {"type": "create_task", "payload": {"gaol": "misspelt"}},

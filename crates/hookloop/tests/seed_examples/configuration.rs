@@ -64,7 +64,7 @@ fn the_built_in_hooks_are_on_in_the_documented_order() {
 }
 
 #[test]
-fn the_file_of_the_specification_is_taken_over() {
+fn the_automation_hooks_file_of_the_specification_is_imported() {
     let project = Project::bare();
     let file = project.write("automation-hooks.json", &automation_file(json!({})));
     let file = file.to_str().unwrap();
@@ -83,7 +83,7 @@ fn the_file_of_the_specification_is_taken_over() {
 }
 
 #[test]
-fn taken_over_settings_apply_all_three() {
+fn imported_enabled_priority_and_event_settings_apply() {
     let check = |settings: Value, expected: (bool, i32, Value), at_end: usize| {
         let project = Project::bare();
         project.write("hooks.json", &automation_file(settings.clone()));
@@ -102,7 +102,7 @@ fn taken_over_settings_apply_all_three() {
 }
 
 #[test]
-fn a_project_that_has_a_file_gets_the_section_to_put_in() {
+fn an_import_into_an_existing_project_prints_the_section_to_add() {
     let project = Project::new();
     project.write("hooks.json", &automation_file(json!({"priority": 7})));
     let before = std::fs::read_to_string(project.root().join("hookloop.yaml")).unwrap();
@@ -118,7 +118,7 @@ fn a_project_that_has_a_file_gets_the_section_to_put_in() {
 }
 
 #[test]
-fn mistakes_in_a_file_to_take_over_are_said() {
+fn errors_in_an_automation_hooks_file_are_reported() {
     let check = |text: &str, part: &str| {
         let project = Project::bare();
         project.write("hooks.json", text);
@@ -139,7 +139,7 @@ fn mistakes_in_a_file_to_take_over_are_said() {
 }
 
 #[test]
-fn the_configuration_places_hooks_and_they_run_there() {
+fn a_hook_runs_at_the_event_given_in_the_configuration() {
     let project = Project::with_config(
         "hooks:
   task_created:
@@ -175,7 +175,7 @@ fn low_priorities_run_first_and_0_is_a_priority() {
 }
 
 #[test]
-fn hooks_are_switched_whatever_the_configuration_says() {
+fn enabling_or_disabling_a_hook_overrides_the_configuration() {
     let project = Project::new();
     assert_eq!(reviews(&project), 1);
     assert_eq!(project.json(&["hooks", "disable", REVIEW])["enabled"], false);
@@ -193,7 +193,7 @@ fn hooks_are_switched_whatever_the_configuration_says() {
 }
 
 #[test]
-fn a_hook_that_is_not_there_can_not_be_switched_or_shown() {
+fn an_unknown_hook_cannot_be_enabled_disabled_or_shown() {
     let project = Project::new();
     for verb in ["enable", "disable", "show"] {
         let error = project.fails(1, &["hooks", verb, "no-such"]);
@@ -204,7 +204,7 @@ fn a_hook_that_is_not_there_can_not_be_switched_or_shown() {
 }
 
 #[test]
-fn what_describes_a_hook_is_shown() {
+fn the_description_author_and_version_of_a_hook_are_shown() {
     let project = Project::with_config(
         "hooks:
   task_created:

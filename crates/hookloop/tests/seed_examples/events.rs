@@ -83,7 +83,7 @@ fn hooks_receive_event_data_under_the_names_of_the_specification() {
 }
 
 #[test]
-fn every_event_says_when_about_what_and_who() {
+fn every_event_has_a_timestamp_a_task_and_an_actor() {
     let project = with_every_event();
     let events = project.events();
     for (i, event) in events.iter().enumerate() {

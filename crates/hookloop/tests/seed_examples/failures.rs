@@ -69,7 +69,7 @@ fn a_failing_action_stops_no_other() {
 }
 
 #[test]
-fn a_task_that_adds_a_task_is_cut_and_the_cut_is_recorded() {
+fn the_depth_of_a_cascade_is_limited_and_recorded() {
     let project = Project::with_config(
         "hooks:
   task_created:
@@ -128,7 +128,7 @@ limits: {{cascade: {limits}}}
 }
 
 #[test]
-fn what_follows_a_command_is_in_the_log_right_behind_it() {
+fn effects_of_a_command_are_logged_directly_after_its_event() {
     let project = Project::new();
     project.add("A", &["--id", "a", "--label", "agent"]);
     project.add("B", &["--id", "b", "--depends-on", "a"]);

@@ -78,7 +78,7 @@ fn actions_that_a_gate_prints_count_only_with_answers_json_and_a_pass() {
 
 /// The log names the ignored fields for the user. The agent never learns how to make them count.
 #[test]
-fn the_user_hears_of_ignored_json_and_the_agent_does_not() {
+fn ignored_json_of_a_gate_is_logged_and_not_in_the_agents_prompt() {
     let project = acting("", "2");
     let agent = "#!/bin/sh\ncat >> prompts\necho '<promise>COMPLETE</promise>'\n";
     project.write("agent.sh", agent);

@@ -34,7 +34,7 @@ fn the_demo_shows_a_gate_that_refuses() {
 }
 
 #[test]
-fn a_wrong_start_says_what_to_type() {
+fn invalid_session_arguments_are_refused_with_a_hint() {
     let project = trusted_project("version: 1\n", &[]);
     let check = |args: &[&str], code: i32, part: &str| {
         let (found, _, err) = plain(&project, args);
@@ -46,7 +46,7 @@ fn a_wrong_start_says_what_to_type() {
     check(
         &["run", "x", "--agent", "command:true", "--stop-when", "never"],
         2,
-        "`never` is not a way to stop",
+        "`never` is not a stop condition",
     );
     check(&["run"], 2, "required");
     check(&["run", "--spec", "nope.md", "--agent", "command:true"], 2, "nope.md");
@@ -61,7 +61,7 @@ fn a_wrong_start_says_what_to_type() {
 }
 
 #[test]
-fn a_template_of_ones_own() {
+fn a_custom_prompt_template_is_rendered_and_its_mistakes_fail_the_turn() {
     let project = trusted_project(
         "version: 1\nloop:\n  prompt_template: prompt.md\n  stop_when: turn\n",
         &[],
@@ -75,6 +75,24 @@ fn a_template_of_ones_own() {
     let ran = run(&project, &["do it", "--agent", "command:./agent.sh", "--max-errors", "1"]);
     assert_eq!(ran.code, 4, "{}", ran.stderr);
     assert!(ran.all("turn_ended")[0]["error"].as_str().unwrap().contains("template"));
+}
+
+#[test]
+fn a_prompt_template_that_cannot_be_read_starts_no_session() {
+    let config = "version: 1\nloop: {prompt_template: prompt.md, stop_when: turn}\n";
+    let project = trusted_project(config, &[]);
+    let refused = |why: &str| {
+        let before = project.json_lines(&["log", "--all"]).len();
+        let (code, _, error) = plain(&project, &["run", "do it", "--agent", "command:true"]);
+        assert_eq!(code, 2, "{error}");
+        assert!(error.contains("error: the prompt template can't be read: "), "{error}");
+        assert!(error.contains(&format!("prompt.md: {why}")), "{error}");
+        assert_eq!(project.json_lines(&["log", "--all"]).len(), before, "{error}");
+    };
+    refused("No such file");
+    project.write("prompt.md", &"x".repeat(256 * 1024 + 1));
+    refused("it has 262145 bytes");
+    assert_eq!(project.json(&["sessions", "list"]), serde_json::json!([]));
 }
 
 #[test]
@@ -98,7 +116,7 @@ fn sessions_are_listed_shown_and_explained() {
 }
 
 #[test]
-fn nothing_that_a_hook_says_acts_on_the_terminal() {
+fn control_characters_in_hook_output_do_not_reach_the_terminal() {
     let say = r#"#!/bin/sh
 printf '{"continue": false, "stopReason": "look \\u001b]0;pwned\\u0007 \\u202e here"}'
 "#;

@@ -44,7 +44,7 @@ fn leftovers(project: &TestProject) -> usize {
 }
 
 #[test]
-fn a_signal_ends_it_in_order() {
+fn a_signal_cancels_the_session_and_runs_session_end() {
     for one in [Signal::INT, Signal::TERM, Signal::HUP] {
         let project = trusted_project(CONFIG, &[("slow.sh", SLOW)]);
         let child = start(&project);
@@ -59,7 +59,7 @@ fn a_signal_ends_it_in_order() {
 }
 
 #[test]
-fn a_second_signal_ends_it_at_once_and_the_next_start_does_the_rest() {
+fn a_second_signal_skips_session_end_until_the_next_start() {
     let config = "version: 1
 hooks:
   session_end:
@@ -102,7 +102,7 @@ fn a_killed_session_is_ended_at_the_next_start() {
 }
 
 #[test]
-fn a_killed_session_goes_on_where_it_was() {
+fn a_killed_session_is_resumed_at_its_interrupted_iteration() {
     let project = trusted_project(CONFIG, &[("slow.sh", SLOW)]);
     project.json(&["task", "add", "x", "--id", "x"]);
     let mut child = start(&project);
@@ -120,7 +120,7 @@ fn a_killed_session_goes_on_where_it_was() {
 }
 
 #[test]
-fn a_session_has_one_program() {
+fn a_running_session_cannot_be_resumed_by_another_process() {
     let project = trusted_project(CONFIG, &[("slow.sh", SLOW)]);
     let mut child = start(&project);
     let id = project.json(&["sessions", "list"])[0]["id"].as_str().unwrap().to_owned();
@@ -163,7 +163,7 @@ while [ ! -f go-$HOOKLOOP_ITERATION ]; do sleep 0.02; done
 }
 
 #[test]
-fn hooks_that_changed_are_not_used_unasked() {
+fn hooks_that_change_during_a_session_are_not_used_without_consent() {
     let config = "version: 1
 hooks:
   stop:
@@ -201,7 +201,7 @@ hooks:
 }
 
 #[test]
-fn nothing_of_a_session_runs_untrusted() {
+fn a_session_with_untrusted_hooks_does_not_start() {
     let project = trusted_project(CONFIG, &[("agent.sh", "#!/bin/sh\ntouch ran\n")]);
     project.write(
         "hookloop.yaml",
@@ -215,7 +215,7 @@ fn nothing_of_a_session_runs_untrusted() {
 
 /// Files that change between the gates and the end of the session are checked again.
 #[test]
-fn what_changed_while_nobody_had_the_session_is_not_proven() {
+fn gates_run_again_if_files_change_before_a_session_is_resumed() {
     let config = "version: 1
 hooks:
   stop:
@@ -238,7 +238,7 @@ hooks:
 
 /// Checks that Ctrl-C interrupts the final gate run of complete work.
 #[test]
-fn a_last_proof_can_be_broken_off() {
+fn ctrl_c_interrupts_the_final_gate_run() {
     let config = "version: 1
 hooks:
   post_iteration:

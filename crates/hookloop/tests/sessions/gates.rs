@@ -25,7 +25,7 @@ esac
 ";
 
 #[test]
-fn three_attempts_fail_fail_and_pass() {
+fn a_session_completes_after_two_failed_gate_attempts() {
     let config = "version: 1
 hooks:
   stop:
@@ -82,7 +82,7 @@ hooks:
 }
 
 #[test]
-fn work_that_gets_better_may_be_sent_back_for_longer() {
+fn a_session_gets_more_gate_retries_while_fewer_tests_fail() {
     let gate = "#!/bin/sh
 n=$(cat fixed 2>/dev/null || echo 0)
 echo 'running 9 tests'
@@ -116,7 +116,7 @@ echo; echo \"test result: FAILED. $n passed; $((9 - n)) failed; 0 ignored; 0 mea
 }
 
 #[test]
-fn a_gate_that_can_not_say_does_not_pass() {
+fn a_gate_that_crashes_or_times_out_does_not_pass() {
     let check = |gate: &str, status: &str| {
         let config = format!("version: 1\nhooks:\n  stop:\n    - {{name: gate, {gate}}}\n");
         let project = trusted_project(&config, &[]);
@@ -135,7 +135,7 @@ fn a_gate_that_can_not_say_does_not_pass() {
 }
 
 #[test]
-fn a_lying_agent_is_refused() {
+fn a_false_completion_claim_is_rejected_by_the_gate() {
     let config = "version: 1
 hooks:
   stop:
@@ -184,7 +184,7 @@ hooks:
 /// Git compares times in seconds. It detects a change of the same size in the second of the last
 /// `git add` only because the index is not newer than the file.
 #[test]
-fn a_receipt_has_a_change_of_the_same_second_and_size() {
+fn a_receipts_tree_includes_a_change_of_the_same_second_and_size() {
     let config = "version: 1\nhooks:\n  stop:\n    - {name: tests, command: 'true'}\n";
     let project = trusted_project(config, &[("a", "1\n")]);
     let git = |args: &[&str]| {
@@ -211,7 +211,7 @@ fn a_receipt_has_a_change_of_the_same_second_and_size() {
 
 /// The tests pass, then the final turn breaks them, so the work is not complete.
 #[test]
-fn a_change_after_green_voids_the_receipt() {
+fn a_change_after_passing_gates_invalidates_the_receipt() {
     let config = "version: 1
 hooks:
   post_iteration:
@@ -234,7 +234,7 @@ hooks:
 
 /// A gate that changes files runs again on the changed files.
 #[test]
-fn a_gate_that_changes_files_is_run_on_what_it_left() {
+fn gates_run_again_after_a_gate_changes_files() {
     let config = "version: 1
 hooks:
   stop:
@@ -254,16 +254,17 @@ hooks:
     let ran = scripted(&project, &format!("[{DONE}]"), &["--gate-retries", "0"]);
     assert_eq!((ran.code, ran.outcome()), (3, "needs_human"), "{}", ran.stderr);
     let failing = ran.all("gates_evaluated")[0]["failing"].to_string();
-    assert!(failing.contains("files change while gates run: code"), "{failing}");
+    assert!(failing.contains("files changed while the gates ran: code"), "{failing}");
     let shown =
         shown(&project, &["run", "x", "--gate-retries", "0", "--agent", "command:./done.sh"]);
     let repeats = shown.matches("files changed while the gates ran, so they run again: code");
     assert_eq!(repeats.count(), 2, "{shown}");
+    assert!(shown.contains("sent back: files changed while the gates ran: code"), "{shown}");
 }
 
 /// Rules that passed before a gate changed files run again on the changed files.
 #[test]
-fn rules_are_asked_again_about_what_a_gate_wrote() {
+fn validation_rules_run_again_after_a_gate_changes_files() {
     let config = "version: 1
 hooks:
   validation:
@@ -285,7 +286,7 @@ hooks:
 
 /// Without git, a snapshot of the files shows that a gate changed them.
 #[test]
-fn without_git_gates_are_firm_too() {
+fn without_git_a_gate_that_keeps_changing_files_does_not_pass() {
     let config = "version: 1
 hooks:
   stop:
@@ -300,7 +301,7 @@ hooks:
 
 /// Only the tests of the claims count, not the rules that passed before them.
 #[test]
-fn rules_that_pass_do_not_make_honest_work_look_worse() {
+fn passing_rules_do_not_hide_that_fewer_tests_fail() {
     let gate = "#!/bin/sh
 n=$(cat fixed)
 echo 'running 9 tests'
@@ -325,7 +326,7 @@ hooks:
 }
 
 #[test]
-fn of_a_group_one_gate_is_enough() {
+fn one_passing_gate_of_an_any_of_group_is_enough() {
     let check = |first: &str, second: &str, code: i32| {
         let config = format!(
             "version: 1
@@ -385,7 +386,7 @@ hooks:
 ";
 
 #[test]
-fn asking_git_runs_nothing_that_a_repository_names() {
+fn git_runs_no_command_that_the_repository_configures() {
     for setting in HOSTILE {
         let project = trusted_project(ASKS_GIT, &[("answer", "1\n")]);
         let canary = project.root().join("../canary");
@@ -417,7 +418,7 @@ fn asking_git_runs_nothing_that_a_repository_names() {
 
 /// The settings of a nested repository take effect in any git command that reads it.
 #[test]
-fn asking_git_runs_nothing_that_a_repository_inside_names() {
+fn git_runs_no_command_that_a_nested_repository_configures() {
     let project = trusted_project(ASKS_GIT, &[("answer", "1\n")]);
     let canary = project.root().join("../canary");
     let evil = project.root().join("../evil.sh");
@@ -481,7 +482,7 @@ fn a_stop_gate_that_can_not_run_needs_a_person_after_one_turn() {
 
 /// A test suite that produces output and exits with 127 is an ordinary failure.
 #[test]
-fn a_suite_that_worked_and_ends_with_127_is_for_the_agent() {
+fn a_gate_with_output_and_exit_code_127_is_an_ordinary_failure() {
     let config = "version: 1\nhooks:\n  stop:\n    - {name: gate, command: 'grep -q 42 answer || { echo the answer is wrong >&2; exit 127; }'}\n";
     let project = trusted_project(config, &[("answer", "41\n")]);
     let turns = format!(
@@ -493,7 +494,7 @@ fn a_suite_that_worked_and_ends_with_127_is_for_the_agent() {
 
 /// A gate that ran before and no longer can was broken by the agent, which gets one report.
 #[test]
-fn a_gate_that_the_agent_broke_is_for_the_agent_first() {
+fn a_gate_that_the_agent_broke_is_reported_to_the_agent_first() {
     let config = "version: 1\nhooks:\n  stop:\n    - {name: gate, command: '$(cat run)'}\n";
     let project = trusted_project(config, &[("run", "false\n")]);
     let broken = r#"{"write": {"run": "no-such-program\n"}, "say": "<promise>COMPLETE</promise>"}"#;
@@ -519,7 +520,7 @@ fn a_reaction_that_can_not_start_leaves_an_event() {
 /// A gate that timed out without output gets a hint. A gate that printed until the timeout does
 /// not.
 #[test]
-fn a_gate_that_times_out_in_silence_is_named_as_a_possible_watcher() {
+fn a_gate_that_times_out_without_output_gets_a_hint_about_watch_mode() {
     let hint = "does its command watch files or wait for input?";
     // The gate that prints has a long timeout, because a busy machine may not schedule it for a
     // second.

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use super::{BROKEN_OFF, run, scripted, trusted_project};
 
 #[test]
-fn a_persistent_error_backs_off_and_ends() {
+fn repeated_turn_errors_back_off_and_end_the_session() {
     let config = "version: 1
 hooks:
   on_error:
@@ -46,7 +46,7 @@ fn a_session_ends_within_its_time() {
 
 /// The limit also applies while a hook runs.
 #[test]
-fn a_gate_does_not_outlive_its_session() {
+fn a_running_gate_ends_at_the_sessions_time_limit() {
     let project = trusted_project(
         "version: 1\nhooks:\n  stop:\n    - {name: slow, command: 'sleep 60'}\n",
         &[],
@@ -70,7 +70,7 @@ fn a_turn_that_never_ends_fails() {
 }
 
 #[test]
-fn money_and_tokens_end_it() {
+fn cost_and_token_limits_end_a_session() {
     let check = |args: &[&str], limit: &str| {
         let project = trusted_project("version: 1\n", &[]);
         let turns = r#"[{"write": {"a": "1"}, "usage": {"input_tokens": 900, "output_tokens": 100, "cost_micros": 1000000}},
@@ -86,7 +86,7 @@ fn money_and_tokens_end_it() {
 }
 
 #[test]
-fn who_stands_still_is_told_and_then_stopped() {
+fn a_session_without_progress_ends_and_needs_a_human() {
     let agent = "#!/bin/sh\ncat > /dev/null\necho $RANDOM different words each time $(date +%N)\n";
     let project = trusted_project("version: 1\n", &[("agent.sh", agent)]);
     let ran = run(&project, &["x", "--agent", "command:./agent.sh", "--max-no-progress", "4"]);
@@ -96,7 +96,7 @@ fn who_stands_still_is_told_and_then_stopped() {
 }
 
 #[test]
-fn limits_are_said_at_the_start_and_kept() {
+fn session_limits_are_printed_at_the_start_and_recorded() {
     let project =
         trusted_project("version: 1\nlimits: {max_iterations: 7, max_duration: 2h}\n", &[]);
     project.write("turns.json", r#"[{"say": "<promise>COMPLETE</promise>"}]"#);

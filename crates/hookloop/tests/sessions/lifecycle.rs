@@ -41,7 +41,7 @@ hooks:
 }
 
 #[test]
-fn every_point_comes_when_it_should_and_pipes_where_it_should() {
+fn hook_points_run_in_order_and_pipe_output_to_the_next_prompt() {
     let one = |point: &str| {
         let mark = "echo $HOOKLOOP_POINT {{session}} >> order";
         format!(
@@ -98,7 +98,7 @@ echo turn >> order
 }
 
 #[test]
-fn hooks_that_fail_fail_nothing_else() {
+fn failed_reactions_do_not_fail_the_session() {
     let project = trusted_project(
         "version: 1
 hooks:
@@ -135,7 +135,7 @@ hooks:
 }
 
 #[test]
-fn a_task_that_an_agent_adds_speaks_to_its_session() {
+fn hook_output_for_tasks_that_the_agent_adds_is_in_its_next_prompt() {
     let project = trusted_project(
         "version: 1
 hooks:
@@ -162,7 +162,7 @@ hooks:
 }
 
 #[test]
-fn what_a_hook_prints_decides_nothing() {
+fn promises_in_hook_output_do_not_complete_the_session() {
     let project = trusted_project(
         "version: 1
 hooks:

@@ -43,7 +43,7 @@ fn a_promise_behind_text_in_the_last_line_is_a_claim_where_gates_judge_it() {
 }
 
 #[test]
-fn a_promise_behind_text_is_no_claim_without_gates_and_no_quoted_one_is_with_them() {
+fn a_promise_that_is_quoted_misspelt_or_within_text_is_no_claim() {
     let check = |config: &str, says: &str, near_miss: &str| {
         let project = trusted_project(config, &[]);
         let ran = scripted(&project, &one_turn(says), &["--max-iterations", "1"]);
@@ -65,7 +65,7 @@ fn a_promise_behind_text_is_no_claim_without_gates_and_no_quoted_one_is_with_the
 }
 
 #[test]
-fn a_near_miss_is_in_the_next_prompt_and_in_the_output_of_run() {
+fn a_near_miss_of_a_promise_is_reported_in_the_next_prompt() {
     let agent = "#!/bin/sh
 cat > prompt-$HOOKLOOP_ITERATION
 echo 42 > answer
@@ -86,7 +86,7 @@ fi
 }
 
 #[test]
-fn gates_are_asked_once_before_a_session_without_a_claim_ends_for_no_progress() {
+fn gates_run_once_before_a_session_without_a_claim_ends_for_no_progress() {
     let check = |answer: &str, reason: &str, passed: bool| {
         let project = trusted_project(GATED, &[("answer", "0\n")]);
         let turns = serde_json::json!([{ "write": { "answer": answer }, "say": "I am done." }]);
@@ -106,7 +106,7 @@ fn gates_are_asked_once_before_a_session_without_a_claim_ends_for_no_progress() 
 }
 
 #[test]
-fn gates_that_just_judged_a_claim_are_not_asked_again_for_no_progress() {
+fn gates_that_evaluated_a_claim_do_not_run_again_for_no_progress() {
     let project = trusted_project(GATED, &[("answer", "41\n")]);
     let turns = r#"[{"say": "<promise>COMPLETE</promise>"}]"#;
     let ran = scripted(&project, turns, &["--max-no-progress", "2"]);
@@ -115,7 +115,7 @@ fn gates_that_just_judged_a_claim_are_not_asked_again_for_no_progress() {
 }
 
 #[test]
-fn hooks_of_pre_iteration_have_the_number_that_the_prompt_has() {
+fn pre_iteration_hooks_have_the_iteration_number_of_the_prompt() {
     let config = "version: 1
 hooks:
   pre_iteration:
@@ -161,7 +161,7 @@ fn counts(text: &str) -> ((usize, usize), (usize, usize)) {
 }
 
 #[test]
-fn output_that_is_left_out_is_counted_from_the_whole_output_and_in_whole_lines() {
+fn omitted_hook_output_is_counted_in_bytes_and_whole_lines() {
     let config = "version: 1
 hooks:
   post_iteration:
@@ -195,7 +195,7 @@ const KEEPER: &str = "#!/bin/sh\necho x >> ../turns\ncat > ../prompt-$(wc -l < .
 const KEEPER_AT_LIMIT: [&str; 4] = ["--agent", "command:./agent.sh", "--gate-retries", "1"];
 
 #[test]
-fn a_session_that_continues_after_its_retry_limit_is_told_what_failed() {
+fn a_session_resumed_at_its_retry_limit_has_the_gate_output_in_its_prompt() {
     let project = trusted_project(FAILING, &[("agent.sh", KEEPER), ("gate.sh", FAILS)]);
     let ran = run_as_it_is(&project, &[&["Fix"][..], &KEEPER_AT_LIMIT].concat());
     assert_eq!((ran.code, ran.outcome()), (3, "needs_human"), "{}", ran.stderr);
@@ -208,7 +208,7 @@ fn a_session_that_continues_after_its_retry_limit_is_told_what_failed() {
 }
 
 #[test]
-fn a_task_that_continues_after_the_retry_limit_is_told_what_failed() {
+fn a_task_continued_at_the_retry_limit_has_the_gate_output_in_its_prompt() {
     // The same session continues, or another one claims the task.
     for continued in ["resume", "run"] {
         let project = trusted_project(FAILING, &[("agent.sh", KEEPER), ("gate.sh", FAILS)]);
@@ -230,7 +230,7 @@ fn a_task_that_continues_after_the_retry_limit_is_told_what_failed() {
 }
 
 #[test]
-fn the_next_task_is_not_told_what_failed_in_another() {
+fn a_tasks_prompt_has_no_gate_output_of_another_task() {
     let gate = "#!/bin/sh\n[ $HOOKLOOP_TASK_ID = b ] || { echo FAIL-42; exit 1; }\n";
     let project = trusted_project(FAILING, &[("agent.sh", KEEPER), ("gate.sh", gate)]);
     project.json(&["task", "add", "First", "--id", "a", "--priority", "0"]);
@@ -242,7 +242,7 @@ fn the_next_task_is_not_told_what_failed_in_another() {
 }
 
 #[test]
-fn the_newest_output_of_a_hook_replaces_the_one_that_no_turn_heard() {
+fn new_hook_output_replaces_output_that_only_failed_turns_received() {
     let config = "version: 1
 hooks:
   pre_iteration:

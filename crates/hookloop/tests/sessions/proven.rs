@@ -48,7 +48,7 @@ hooks:
 }
 
 #[test]
-fn a_skipped_gate_does_not_excuse_the_group_that_it_is_in() {
+fn a_skipped_gate_does_not_satisfy_its_any_of_group() {
     let config = "version: 1
 hooks:
   stop:
@@ -184,7 +184,7 @@ fn complete_without_a_gate_that_passed_is_exit_code_6() {
 }
 
 #[test]
-fn a_session_that_had_nothing_to_do_is_not_unproven_work() {
+fn a_session_without_tasks_exits_with_0_although_nothing_is_proven() {
     let project = trusted_project(TESTS, &[("turns.json", CLAIM)]);
     let ran = run_as_it_is(&project, &["--tasks", "--agent", "scripted:turns.json"]);
     assert_eq!((ran.code, ran.outcome()), (0, "complete"), "{}", ran.stderr);
@@ -192,7 +192,7 @@ fn a_session_that_had_nothing_to_do_is_not_unproven_work() {
 }
 
 #[test]
-fn a_task_says_whether_its_work_is_proven() {
+fn a_task_completed_with_passing_gates_is_shown_as_proven() {
     let check = |config: &str, code: i32, proven: bool| {
         let project = trusted_project(config, &[]);
         project.write("../turns.json", WORK);
@@ -206,7 +206,7 @@ fn a_task_says_whether_its_work_is_proven() {
 }
 
 #[test]
-fn a_task_that_somebody_else_completed_is_not_the_sessions_success() {
+fn a_task_completed_by_another_process_does_not_complete_the_session() {
     let project = trusted_project("version: 1\n", &[]);
     project.json(&["task", "add", "x", "--id", "x"]);
     let agent = "#!/bin/sh\ncat > /dev/null\ntouch work began\nwhile [ ! -f go ]; do sleep 0.02; done\n\
@@ -355,7 +355,7 @@ fn a_change_that_the_agent_takes_back_is_no_change() {
 }
 
 #[test]
-fn no_changes_are_fine_if_a_person_or_the_task_type_says_so() {
+fn work_without_changes_is_accepted_if_the_user_or_task_type_allows_it() {
     let project = trusted_project(TESTS, &[]);
     let ran = honest(&project, CLAIM, &["--no-changes-ok"]);
     assert_eq!((ran.code, is_proven(&ran)), (0, true), "{}", ran.stderr);
@@ -388,7 +388,7 @@ fn no_turn_follows_an_acceptance_or_the_retry_limit() {
 }
 
 #[test]
-fn a_final_turn_after_the_iterations_limit_is_judged_for_the_record() {
+fn gates_are_evaluated_after_a_final_turn_at_the_iteration_limit() {
     let config = "version: 1
 hooks:
   post_iteration:
@@ -448,7 +448,7 @@ fn a_task_without_proof_does_not_release_its_dependents() {
 }
 
 #[test]
-fn who_wants_no_gates_has_dependents_released_and_exit_code_6() {
+fn gates_none_releases_dependents_and_exits_with_6() {
     let project = trusted_project("version: 1\n", &[]);
     own_file(&project, "version: 1\ngates: none\n");
     let (code, states) = two_tasks(&project);
@@ -456,7 +456,7 @@ fn who_wants_no_gates_has_dependents_released_and_exit_code_6() {
 }
 
 #[test]
-fn who_wants_no_gates_is_not_told_to_add_one() {
+fn gates_none_prints_no_hint_to_add_a_stop_hook() {
     let project = trusted_project("version: 1\n", &[("turns.json", WORK)]);
     for (own, is_told) in [("version: 1\n", true), ("version: 1\ngates: none\n", false)] {
         own_file(&project, own);
@@ -468,7 +468,7 @@ fn who_wants_no_gates_is_not_told_to_add_one() {
 }
 
 #[test]
-fn a_project_with_a_stop_hook_is_not_told_to_add_one() {
+fn a_project_with_a_stop_hook_gets_no_hint_to_add_a_stop_hook() {
     let skipped = TESTS.replace("command: 'true'", "command: 'true', when: 'iteration > 9'");
     let open = TESTS.replace("command: 'true'", "command: 'exit 1', on_failure: open");
     for (config, reason) in [
@@ -499,7 +499,7 @@ fn tasks_that_gates_proved_release_their_dependents() {
 }
 
 #[test]
-fn a_repository_does_not_say_that_no_gates_are_wanted() {
+fn a_repository_cannot_set_gates_to_none() {
     let project = trusted_project(TESTS, &[]);
     project.write("hookloop.yaml", &format!("{TESTS}gates: none\n"));
     let ran = honest(&project, WORK, &[]);

@@ -139,7 +139,7 @@ fn the_step_of_a_process_that_died_is_not_shown() {
 }
 
 #[test]
-fn an_interrupted_session_is_named_with_the_command_that_continues_it() {
+fn an_interrupted_session_is_reported_with_its_resume_command() {
     let project = slow_project();
     project.json(&["task", "add", "Goal", "--id", "t1"]);
     let mut running =
@@ -174,7 +174,7 @@ fn an_interrupted_session_is_named_with_the_command_that_continues_it() {
 }
 
 #[test]
-fn a_task_says_what_its_session_does_now() {
+fn why_and_status_show_the_running_step_of_a_task() {
     let project = slow_project();
     project.json(&["task", "add", "Goal", "--id", "t1"]);
     let running = Running::start(&project, &["run", "--tasks", "--agent", "scripted:turns.json"]);
@@ -187,7 +187,7 @@ fn a_task_says_what_its_session_does_now() {
 }
 
 #[test]
-fn a_gate_that_prints_nothing_more_leaves_both_streams_in_order() {
+fn stdout_and_stderr_of_a_gate_keep_their_order_in_the_prompt() {
     let project = slow_project();
     let agent =
         "#!/bin/sh\ncat > prompt-$HOOKLOOP_ITERATION\necho $HOOKLOOP_ITERATION > work\necho done\n";
@@ -209,7 +209,7 @@ fn a_gate_that_prints_nothing_more_leaves_both_streams_in_order() {
 }
 
 #[test]
-fn hooks_know_that_nobody_watches_files_for_them() {
+fn hooks_have_ci_set_to_1_unless_their_definition_changes_ci() {
     let config = "version: 1
 hooks:
   stop:

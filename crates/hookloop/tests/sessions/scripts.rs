@@ -89,7 +89,7 @@ fn changed_scripts_are_run_after_resume_with_changed_hooks() {
 
 /// A session that was resumed with other scripts runs these until its end.
 #[test]
-fn scripts_that_a_resume_agreed_to_are_kept_in_turn() {
+fn scripts_accepted_at_a_resume_are_used_until_the_session_ends() {
     let project = project();
     let child = start(&project);
     project.write("gate.sh", &RED.replace("red", "second"));
@@ -110,7 +110,7 @@ fn scripts_that_a_resume_agreed_to_are_kept_in_turn() {
 
 /// The session runs the bytes that it started with, even if the agent changes the script.
 #[test]
-fn a_script_that_changes_in_a_session_still_runs_as_it_was() {
+fn a_script_changed_during_a_session_runs_with_its_trusted_content() {
     for change in [
         "printf '#!/bin/sh\\nexit 0\\n' > gate.sh",
         "rm gate.sh",
@@ -137,7 +137,7 @@ fn a_script_that_changes_in_a_session_still_runs_as_it_was() {
 /// A word of a gate's command that named no file at the start of the session runs no file that
 /// appears later.
 #[test]
-fn a_file_that_appears_in_a_session_is_not_run() {
+fn a_script_created_during_a_session_is_not_run() {
     let config = "version: 1
 hooks:
   stop:
@@ -159,7 +159,7 @@ echo '<promise>COMPLETE</promise>'
 
 /// Without the stored copies, the session cannot continue with its scripts and reports this.
 #[test]
-fn a_resume_without_the_kept_scripts_needs_agreement() {
+fn a_resume_without_the_stored_script_copies_needs_consent() {
     let project = project();
     let child = start(&project);
     project.write("gate.sh", GREEN);
@@ -179,7 +179,7 @@ fn a_resume_without_the_kept_scripts_needs_agreement() {
 
 /// A stored copy that does not match its digest is not run.
 #[test]
-fn a_kept_script_that_was_altered_is_not_run() {
+fn an_altered_copy_of_a_trusted_script_is_not_run() {
     let project = project();
     let child = start(&project);
     project.write("gate.sh", GREEN);
@@ -198,7 +198,7 @@ fn a_kept_script_that_was_altered_is_not_run() {
 
 /// A session whose scripts are unchanged is resumed without further consent.
 #[test]
-fn an_unchanged_script_needs_no_agreement() {
+fn a_session_with_unchanged_scripts_is_resumed_without_consent() {
     let project = project();
     kill(start(&project));
     project.write("go", "");
@@ -214,7 +214,7 @@ fn an_unchanged_script_needs_no_agreement() {
 /// A reaction that may not run reports the reason in the agent's prompt, but not the command that
 /// would allow it.
 #[test]
-fn a_reaction_that_is_not_trusted_tells_the_agent_no_command() {
+fn an_untrusted_reaction_does_not_show_the_trust_command_to_the_agent() {
     let config = "version: 1
 hooks:
   task_completed:

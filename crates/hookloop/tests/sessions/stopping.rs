@@ -4,7 +4,7 @@ use super::commands::plain;
 use super::{scripted, trusted_project};
 
 #[test]
-fn each_preset_stops_when_it_says() {
+fn each_stop_when_preset_ends_a_session_at_its_condition() {
     let plain = "version: 1\n";
     let rules = "version: 1\nhooks:\n  validation:\n    - {name: there, file: done.txt}\n";
     let check = |config: &str, way: &str, turns: &str, code: i32, iterations: usize| {
@@ -74,7 +74,7 @@ fn a_promise_counts_on_a_line_of_its_own_anywhere_and_with_gates_at_the_end() {
 }
 
 #[test]
-fn promises_that_contradict_each_other_are_recorded_and_told() {
+fn contradicting_promises_are_recorded_and_reported() {
     let check = |config: &str, say: &str, code: i32, both: &str, promises: serde_json::Value| {
         let project = trusted_project(config, &[]);
         let turns = serde_json::json!([{ "say": say, "write": {"work": "1"} }]).to_string();
@@ -109,7 +109,7 @@ fn promises_that_contradict_each_other_are_recorded_and_told() {
 
 /// A person decides, and gets both promises and the agent's text.
 #[test]
-fn a_contradiction_that_no_gate_judges_goes_to_a_person() {
+fn contradicting_promises_without_a_gate_need_a_human() {
     let turns = r#"[{"say": "<promise>COMPLETE</promise>\n\nThe key is missing.\n<promise>ESCALATE</promise>"}]"#;
     let ran = scripted(&trusted_project(UNGATED, &[]), turns, &[]);
     assert_eq!((ran.code, ran.outcome()), (3, "needs_human"), "{}", ran.stderr);
@@ -129,7 +129,7 @@ fi
 "#;
 
 #[test]
-fn a_tdd_loop_by_a_command_that_decides() {
+fn a_stop_when_command_decides_when_a_tdd_loop_ends() {
     let config = "version: 1
 hooks:
   validation:
@@ -192,7 +192,7 @@ hooks:
 }
 
 #[test]
-fn a_checkpoint_is_kept_and_told() {
+fn a_checkpoint_is_recorded_and_in_the_next_prompt() {
     let decide = r#"#!/bin/sh
 cat >/dev/null
 if [ "$HOOKLOOP_ITERATION" = 2 ]; then
@@ -215,7 +215,7 @@ fi
 }
 
 #[test]
-fn ways_to_stop_are_asked_in_turn_and_an_error_needs_a_human() {
+fn stop_conditions_run_in_order_and_an_error_needs_a_human() {
     let check = |first: &str, second: &str, code: i32, by: &str| {
         let config = format!(
             "version: 1

@@ -45,7 +45,7 @@ fn ready_tasks_are_done_by_priority_until_none_is_left() {
 }
 
 #[test]
-fn a_task_that_needs_a_human_is_left_and_the_others_go_on() {
+fn a_session_continues_with_other_tasks_after_a_task_needs_a_human() {
     let config = "version: 1\nhooks:\n  stop:\n    - {name: gate, command: '[ \"$HOOKLOOP_TASK_ID\" != bad ] || exit 2'}\n";
     let project = trusted_project(config, &[]);
     add(&project, "bad", &["--priority", "0"]);
@@ -61,7 +61,7 @@ fn a_task_that_needs_a_human_is_left_and_the_others_go_on() {
 }
 
 #[test]
-fn a_task_goes_back_when_its_session_ends() {
+fn a_session_that_ends_at_a_limit_releases_its_task() {
     let project = trusted_project("version: 1\n", &[]);
     add(&project, "a", &[]);
     let ran = tasks(&project, r#"[{"say": "hm"}]"#, &["--max-iterations", "2"]);
@@ -87,7 +87,7 @@ fn an_agent_does_not_complete_its_task_itself() {
 }
 
 #[test]
-fn without_tasks_there_is_nothing_to_do() {
+fn a_session_without_ready_tasks_runs_no_turn() {
     let project = trusted_project("version: 1\n", &[]);
     let ran = tasks(&project, DONE, &[]);
     assert_eq!((ran.code, ran.count("turn_ended")), (0, 0), "{}", ran.stderr);
@@ -115,7 +115,7 @@ fn a_task_that_was_accepted_leaves_the_session_unproven() {
 
 /// While a session is paused, another session may claim its task.
 #[test]
-fn a_pause_gives_the_task_back() {
+fn a_paused_session_releases_its_task() {
     let project = trusted_project("version: 1\n", &[]);
     add(&project, "a", &[]);
     let waiting = "touch begun; while [ ! -f paused ]; do sleep 0.05; done";

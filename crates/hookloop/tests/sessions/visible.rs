@@ -110,7 +110,7 @@ hooks:
 
 /// The output of gates that do not block and request `pipe_output` is in the next prompt.
 #[test]
-fn a_gate_that_passed_is_piped_where_it_asks_for_it() {
+fn output_of_gates_with_pipe_output_is_in_the_next_prompt() {
     let config = "version: 1
 hooks:
   stop:

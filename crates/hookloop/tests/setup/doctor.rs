@@ -45,7 +45,7 @@ fn check_mended(project: &Project, group: &str, name: &str, status: &str) {
 }
 
 #[test]
-fn a_new_project_has_nothing_that_does_not_work() {
+fn a_new_project_has_no_error_findings() {
     let project = Project::new();
     let findings = doctor(&project);
     let expected = ["about", "command", "group", "hint", "message", "status"];
@@ -103,7 +103,7 @@ fn the_setup_step_of_a_gate_is_named_with_its_directory() {
 }
 
 #[test]
-fn it_is_quick() {
+fn doctor_finishes_in_time() {
     let project = Project::new();
     doctor(&project);
     let begun = Instant::now();
@@ -113,7 +113,7 @@ fn it_is_quick() {
 }
 
 #[test]
-fn outside_of_a_project_the_rest_is_looked_at() {
+fn doctor_outside_of_a_project_still_checks_the_machine() {
     let project = Project::bare();
     let findings = doctor(&project);
     assert_eq!(
@@ -129,7 +129,7 @@ fn outside_of_a_project_the_rest_is_looked_at() {
 }
 
 #[test]
-fn a_broken_file_is_said_first_and_the_rest_is_looked_at() {
+fn an_invalid_configuration_is_the_first_finding_and_other_checks_run() {
     for (text, part) in [
         ("version: 1\nhooks: {stop: [{comand: x}]}\n", "comand"),
         ("version: 1\nnovel: 1\n", "novel"),
@@ -156,7 +156,7 @@ fn a_broken_file_is_said_first_and_the_rest_is_looked_at() {
 }
 
 #[test]
-fn git_is_mended_by_what_is_said() {
+fn hints_about_git_fix_the_findings() {
     let project = Project::new();
     check_mended(&project, "git", "repository", "warning");
     check_mended(&project, "git", "identity", "warning");
@@ -171,7 +171,7 @@ fn git_is_mended_by_what_is_said() {
 }
 
 #[test]
-fn a_git_that_is_missing_or_old_is_said() {
+fn a_missing_or_old_git_is_reported() {
     let project = Project::new();
     let with_path = |path: &str| {
         let mut command = project.hookloop(&["doctor", "--json"]);
@@ -189,7 +189,7 @@ fn a_git_that_is_missing_or_old_is_said() {
 }
 
 #[test]
-fn the_state_directory_is_mended_by_what_is_said() {
+fn hints_about_the_state_directory_fix_the_findings() {
     let project = Project::new();
     let state = project.home().join(".local/state/hookloop");
     let mode = |mode: u32| {
@@ -206,7 +206,7 @@ fn the_state_directory_is_mended_by_what_is_said() {
 }
 
 #[test]
-fn trust_is_mended_by_what_is_said_and_drift_is_seen() {
+fn the_hint_about_untrusted_and_changed_hooks_fixes_the_finding() {
     let project = Project::with_config(
         "hooks:\n  stop:\n    - {name: check, command: ./check.sh, timeout: 60}\n",
     );
@@ -219,7 +219,7 @@ fn trust_is_mended_by_what_is_said_and_drift_is_seen() {
 }
 
 #[test]
-fn a_project_without_a_gate_is_told_so() {
+fn a_project_without_a_gate_gets_a_warning() {
     let project = Project::new();
     assert_eq!(about(&doctor(&project), "hooks", "gates")["status"], "warning");
     project.configure("hooks: {stop: [{name: t, command: 'true', timeout: 60}]}\n");
@@ -227,7 +227,7 @@ fn a_project_without_a_gate_is_told_so() {
 }
 
 #[test]
-fn a_store_that_is_damaged_newer_or_held_is_said() {
+fn a_damaged_newer_or_locked_log_is_reported() {
     let project = Project::new();
     project.add("Goal", &[]);
     let file = project.state().join("hookloop.db");
@@ -274,7 +274,7 @@ fn a_store_that_is_damaged_newer_or_held_is_said() {
 }
 
 #[test]
-fn a_store_that_nobody_serves_is_said_in_time() {
+fn an_unreachable_nats_store_is_reported_in_time() {
     let project = Project::with_config("project: p\nstore: nats://127.0.0.1:9\n");
     let begun = Instant::now();
     let findings = doctor(&project);
@@ -284,7 +284,7 @@ fn a_store_that_nobody_serves_is_said_in_time() {
 }
 
 #[test]
-fn agents_are_asked_for_versions_and_looked_at_for_logins() {
+fn versions_and_logins_of_agents_are_reported() {
     let project = Project::new();
     let look = |extra: &[(&str, &str)]| {
         let mut command = project.hookloop(&["doctor", "--json"]);
@@ -321,7 +321,7 @@ fn agents_are_asked_for_versions_and_looked_at_for_logins() {
 
 /// Checks that the error names the package of the missing agent, and the agents that are installed.
 #[test]
-fn an_agent_that_is_missing_is_named_with_its_package_and_those_that_are_installed() {
+fn the_error_for_a_missing_agent_names_its_package_and_installed_agents() {
     const INSTALL: &str = "npm install -g @anthropic-ai/claude-code@latest";
     let project = Project::new();
     project.configure("loop: {agent: claude}\n");
@@ -375,7 +375,7 @@ fn init_proposes_an_agent_that_is_installed() {
 }
 
 #[test]
-fn what_a_repository_brings_for_an_agent_is_mended_by_what_is_said() {
+fn the_hint_about_agent_settings_in_a_repository_fixes_the_finding() {
     let project = Project::new();
     project.files(&[(".claude/settings.json", "{}")]);
     std::fs::create_dir_all(project.home().join(".claude")).unwrap();
@@ -388,7 +388,7 @@ fn what_a_repository_brings_for_an_agent_is_mended_by_what_is_said() {
 }
 
 #[test]
-fn orders_and_channels_are_seen() {
+fn fleet_directives_and_notification_channels_are_reported() {
     let project = Project::new();
     project.ok(&["fleet", "pause", "--reason", "a look"]);
     let paused = about(&doctor(&project), "fleet", "directives");
@@ -407,7 +407,7 @@ fn orders_and_channels_are_seen() {
 }
 
 #[test]
-fn the_doctor_leaves_no_trace() {
+fn doctor_creates_no_state() {
     let project = Project::bare();
     project.files(&[("hookloop.yaml", "version: 1\n")]);
     doctor(&project);

@@ -30,7 +30,7 @@ fn is_lost(report: &Value, what: &str) -> bool {
 }
 
 #[test]
-fn iteratr_keeps_its_points_and_its_times() {
+fn iteratr_hook_points_and_timeouts_are_imported() {
     let project = Project::bare();
     let report = import(
         &project,
@@ -74,7 +74,7 @@ hooks:
 }
 
 #[test]
-fn codemie_is_read_by_profile_and_in_milliseconds() {
+fn codemie_hooks_of_the_active_profile_are_imported_in_milliseconds() {
     let hook = |command: &str| json!([{"matcher": "*", "hooks": [{"type": "command", "command": command, "timeout": 5000}]}]);
     let file = json!({
         "version": 2,
@@ -102,7 +102,7 @@ fn codemie_is_read_by_profile_and_in_milliseconds() {
 }
 
 #[test]
-fn claude_is_what_agent_hooks_was() {
+fn agent_hooks_is_an_alias_of_the_claude_importer() {
     let settings = json!({"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "./t.sh"}]}]}, "permissions": {}});
     let configs: Vec<String> = ["claude", "agent-hooks"]
         .iter()
@@ -122,7 +122,7 @@ fn claude_is_what_agent_hooks_was() {
 }
 
 #[test]
-fn lefthook_has_gates_of_what_a_commit_needs() {
+fn lefthook_commands_of_commit_and_push_are_imported_as_gates() {
     let project = Project::bare();
     let report = import(
         &project,
@@ -198,7 +198,7 @@ remotes:
 /// A gate that would run more or less often than in lefthook is reported as a difference, and
 /// `--strict` refuses it.
 #[test]
-fn lefthook_conditions_are_translated_or_named() {
+fn lefthook_conditions_are_translated_or_reported() {
     let project = Project::bare();
     let file = r#"
 pre-commit:
@@ -305,7 +305,7 @@ fn lefthook_names_and_templates_that_do_not_fit_are_reported() {
 }
 
 #[test]
-fn claude_hooks_that_are_switched_off_are_off_here() {
+fn disabled_claude_hooks_are_imported_as_disabled() {
     let hook = |command: &str| json!({"type": "command", "command": command});
     let settings = json!({"disableAllHooks": true, "hooks": {
         "Stop": [{"hooks": [hook("make"), hook(" ")]}],
@@ -350,7 +350,7 @@ fn limits_that_do_not_fit_are_reported_by_name() {
 
 /// Invalid tasks are reported; the others are added.
 #[test]
-fn odd_tasks_are_reported_and_the_others_are_added() {
+fn invalid_tasks_are_reported_and_the_others_are_added() {
     let check = |tool: &str, name: &str, text: &str, goals: &[&str], rows: &[&str]| {
         let project = Project::with_config("");
         let report = import(&project, tool, name, text);
@@ -455,7 +455,7 @@ fn values_of_the_wrong_type_are_named() {
 }
 
 #[test]
-fn octopoid_has_hooks_types_and_flows() {
+fn octopoid_hooks_task_types_and_flows_are_imported() {
     let project = Project::bare();
     project.files(&[
         (
@@ -585,7 +585,7 @@ fn octopoid_agents_are_read_in_each_of_their_shapes() {
 
 /// A very long duration, as real files have.
 #[test]
-fn a_runtime_of_years_is_one_of_a_day() {
+fn an_imported_runtime_limit_is_reduced_to_a_day() {
     let project = Project::bare();
     let report =
         import(&project, "ralph", "ralph.yml", "event_loop: {max_runtime_seconds: 999999999}\n");
@@ -594,7 +594,7 @@ fn a_runtime_of_years_is_one_of_a_day() {
 }
 
 #[test]
-fn ralph_has_gates_limits_and_an_agent() {
+fn ralph_gates_limits_and_agent_are_imported() {
     let project = Project::bare();
     let report = import(
         &project,
@@ -606,7 +606,7 @@ cli: {backend: claude}
 core: {guardrails: ['be good']}
 backpressure:
   gates:
-    - {name: tests, command: 'cargo test', on_fail: 'Mend them.'}
+    - {name: tests, command: 'cargo test', on_fail: 'Fix them.'}
 hats: {builder: {triggers: [x]}}
 hooks:
   enabled: true
@@ -639,7 +639,7 @@ novel: 1
 }
 
 #[test]
-fn a_hook_that_could_not_run_safely_is_a_row_and_not_the_end() {
+fn an_unsafe_hook_is_reported_and_the_others_are_imported() {
     let project = Project::bare();
     let report = import(
         &project,
@@ -653,7 +653,7 @@ fn a_hook_that_could_not_run_safely_is_a_row_and_not_the_end() {
 }
 
 #[test]
-fn strict_fails_and_writes_nothing() {
+fn a_strict_import_with_unsupported_entries_writes_nothing() {
     let project = Project::bare();
     project.files(&[(".iteratr.hooks.yml", "hooks:\n  on_error: [{command: echo a, novel: 1}]\n")]);
     let error = project.fails(1, &["import", "iteratr", "--strict"]);
@@ -664,7 +664,7 @@ fn strict_fails_and_writes_nothing() {
 }
 
 #[test]
-fn what_is_said_has_fixed_fields_and_a_table() {
+fn the_import_report_has_fixed_fields_and_a_table() {
     let project = Project::bare();
     let report =
         import(&project, "ralph", "ralph.yml", "event_loop: {max_iterations: 4}\nnovel: 1\n");
@@ -686,7 +686,7 @@ fn what_is_said_has_fixed_fields_and_a_table() {
 }
 
 #[test]
-fn hostile_files_are_refused_with_a_sentence() {
+fn hostile_files_are_refused_with_an_error_message() {
     let project = Project::bare();
     let check = |name: &str, tool: &str, part: &str| {
         let error = project.fails(2, &["import", tool, name]);

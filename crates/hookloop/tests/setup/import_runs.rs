@@ -308,7 +308,7 @@ fn automation_hooks_of_the_seed_act_on_their_events() {
 }
 
 #[test]
-fn a_task_copilot_project_runs_its_tasks_until_they_are_promised() {
+fn imported_task_copilot_tasks_run_until_completion_is_promised() {
     let project = Project::bare();
     let servers = json!({"mcpServers": {
         "task-copilot": {"command": "node", "args": ["/opt/mcp-servers/task-copilot/dist/index.js"]},
@@ -395,7 +395,7 @@ fn an_import_is_merged_into_the_file_that_init_wrote_and_runs() {
 
 /// Its tasks would wait for a person, and `on_task_complete` would never run.
 #[test]
-fn an_import_without_a_gate_says_so() {
+fn an_import_without_a_gate_suggests_a_stop_hook() {
     for (tool, name, file, is_told) in [
         ("iteratr", ".iteratr.hooks.yml", LINTED, true),
         ("codemie", ".codemie/codemie-cli.config.json", SEED_CODEMIE, false),
@@ -409,7 +409,7 @@ fn an_import_without_a_gate_says_so() {
 
 /// Built-in reactions run without trust. Steps of a delivery push, so they need it.
 #[test]
-fn an_import_of_built_in_reactions_alone_asks_for_no_trust() {
+fn an_import_of_only_built_in_reactions_does_not_ask_for_trust() {
     let steps = "hooks:\n  before_submit: [rebase_on_main, create_pr]\n";
     for (tool, text, is_asked) in
         [("automation-hooks", SEED_AUTOMATION, false), ("octopoid", steps, true)]
@@ -500,7 +500,7 @@ fn an_import_into_a_file_with_a_mistake_writes_nothing() {
 
 /// Only a person may change the hooks of a project.
 #[test]
-fn an_agent_merges_nothing() {
+fn an_agent_cannot_write_an_import() {
     let project = Project::with_config("# ours\n");
     project.files(&[(".iteratr.hooks.yml", LINTED)]);
     let turns =

@@ -183,7 +183,7 @@ fn a_go_repository_gets_gates_and_a_gated_run() {
 
 /// Checks that a failed gate written by `init` sends the agent back.
 #[test]
-fn an_agent_that_does_nothing_is_not_done() {
+fn a_gate_written_by_init_blocks_an_agent_that_changes_nothing() {
     let project = NPM.repository();
     project.files(&[("turns.json", r#"[{"say": "Done.\n<promise>COMPLETE</promise>"}]"#)]);
     assert_eq!(run(&project, &["init", "--yes"]).code, 0);
@@ -193,7 +193,7 @@ fn an_agent_that_does_nothing_is_not_done() {
 }
 
 #[test]
-fn nothing_of_the_repository_runs_without_a_word() {
+fn init_runs_no_commands_of_the_repository_without_consent() {
     let files = [("Makefile", "test:\n\ttouch ran\n")];
     // Four cases: no terminal, a user who declines, `--no-run`, and an existing project.
     let project = Project::bare();
@@ -227,7 +227,7 @@ fn nothing_of_the_repository_runs_without_a_word() {
 }
 
 #[test]
-fn a_person_at_a_terminal_is_shown_and_asked() {
+fn init_on_a_terminal_asks_before_running_writing_and_trusting() {
     let project = Project::bare();
     project.files(&[("Makefile", "test:\n\t@touch ran; echo it fails; exit 1\n")]);
     // Enter means yes.
@@ -246,7 +246,7 @@ fn a_person_at_a_terminal_is_shown_and_asked() {
 }
 
 #[test]
-fn what_can_not_be_a_gate_is_left_out_and_said() {
+fn commands_unsuitable_as_gates_are_left_out_with_a_reason() {
     let project = Project::bare();
     let scripts = r#"{"test": "no-such-runner", "lint": "exit 1", "typecheck": "true"}"#;
     project.files(&[("package.json", &format!(r#"{{"scripts": {scripts}}}"#)), ("stack.yaml", "")]);
@@ -272,7 +272,7 @@ fn what_can_not_be_a_gate_is_left_out_and_said() {
 }
 
 #[test]
-fn everything_that_a_gate_started_is_gone_with_it() {
+fn processes_started_by_a_gate_trial_end_with_the_trial() {
     let project = Project::bare();
     let mark = format!("600.{}", std::process::id());
     project.files(&[("Makefile", &format!("test:\n\t(setsid sleep {mark} &); touch ran\n"))]);
@@ -283,7 +283,7 @@ fn everything_that_a_gate_started_is_gone_with_it() {
 }
 
 #[test]
-fn what_it_found_is_in_the_file_and_in_what_it_says() {
+fn importable_files_ci_commands_and_agents_are_written_and_printed() {
     let project = Project::bare();
     project.files(&[
         (".claude/settings.json", r#"{"hooks": {"Stop": []}}"#),
@@ -308,7 +308,7 @@ fn what_it_found_is_in_the_file_and_in_what_it_says() {
 
 /// A name with a line break must not become a line of the file.
 #[test]
-fn a_hostile_repository_writes_nothing_into_the_file() {
+fn a_hostile_file_name_adds_no_lines_to_the_configuration() {
     let project = Project::bare();
     let evil = "x\nhooks: {stop: [{command: touch pwned}]}\n#.yml";
     project.files(&[(
@@ -350,7 +350,7 @@ fn init_lets_claude_code_run_the_gates_own_commands_if_the_user_wants_it() {
 }
 
 #[test]
-fn init_says_that_an_agent_may_run_no_commands_unless_they_are_allowed() {
+fn init_reports_that_the_agent_may_run_no_commands_by_default() {
     let project = NPM.repository();
     project.program("claude", "echo 2.1.300");
     let done = run(&project, &["init", "--yes"]);
@@ -414,7 +414,7 @@ const SRC_LAYOUT: [(&str, &str); 3] = [
 ];
 
 #[test]
-fn a_python_package_that_is_not_installed_is_no_work_for_an_agent() {
+fn an_uninstalled_python_package_makes_the_gate_not_ready() {
     let project = Project::bare();
     project.files(&SRC_LAYOUT);
     is_not_ready(&project, "own package `small` can't be imported", Some("pip install -e ."));
@@ -493,7 +493,7 @@ fn a_python_package_that_is_installed_gets_its_gate() {
 }
 
 #[test]
-fn packages_of_node_that_are_not_installed_are_no_work_for_an_agent() {
+fn uninstalled_node_packages_make_the_gate_not_ready() {
     let package = r#"{"name": "small", "scripts": {"test": "SCRIPT"}, "devDependencies": {"some-runner": "1.0.0"}}"#;
     for (script, cause) in [
         ("some-runner --all", "`some-runner` was not found"),
@@ -510,7 +510,7 @@ fn packages_of_node_that_are_not_installed_are_no_work_for_an_agent() {
 }
 
 #[test]
-fn a_rustup_without_a_toolchain_is_no_work_for_an_agent() {
+fn a_rustup_without_a_toolchain_makes_the_gate_not_ready() {
     let project = RUST.repository();
     project.program(
         "cargo",
@@ -520,7 +520,7 @@ fn a_rustup_without_a_toolchain_is_no_work_for_an_agent() {
 }
 
 #[test]
-fn a_module_that_somebody_has_to_write_is_work_for_an_agent() {
+fn a_missing_module_of_the_project_makes_the_gate_fail() {
     let project = Project::bare();
     project.files(&[("tests/test_a.py", "import unittest\nimport answer_to_write\n")]);
     let made = made(&project);

@@ -45,7 +45,7 @@ fn gates(made: &Value) -> Vec<(&str, Option<&str>, &str)> {
 }
 
 #[test]
-fn two_applications_get_gates_in_their_directories_and_a_run_in_a_worktree_is_judged_there() {
+fn gates_of_two_applications_run_in_their_directories_of_a_worktree() {
     let project = repository(&TWO);
     let made = made(&project, &[]);
     assert_eq!(
@@ -109,7 +109,7 @@ fn a_person_chooses_directories_by_number_and_enter_is_all() {
 }
 
 #[test]
-fn a_pipe_gets_all_directories_and_is_told_the_flag_that_chooses() {
+fn init_without_a_terminal_uses_all_directories_and_names_the_only_flag() {
     let project = repository(&TWO);
     let all = run(&project, &["init", "--yes", "--no-run"]);
     assert!(all.stdout.contains("Directories with gates: backend, frontend"), "{all:?}");
@@ -214,7 +214,7 @@ fn tox_nox_django_and_cmake_are_run_in_their_directories() {
 }
 
 #[test]
-fn a_project_inside_of_another_one_is_made_after_a_question() {
+fn init_inside_of_another_project_asks_first() {
     let project = Project::bare();
     project.files(&[("hookloop.yaml", "version: 1\n"), ("inner/Makefile", "test:\n\ttrue\n")]);
     let refused = project.on_terminal("cd inner && hookloop init", "n\n");

@@ -19,7 +19,7 @@ fn row<'a>(report: &'a Value, what: &str) -> &'a Value {
 }
 
 #[test]
-fn beads_come_with_what_they_wait_for_and_only_once() {
+fn beads_issues_are_imported_once_with_their_dependencies() {
     let project = Project::new();
     project.files(&[(".beads/issues.jsonl", BEADS)]);
     let report = project.json(&["import", "beads"]);
@@ -70,7 +70,7 @@ fn beads_come_with_what_they_wait_for_and_only_once() {
 }
 
 #[test]
-fn tasks_need_a_project() {
+fn importing_tasks_without_a_project_is_refused() {
     let project = Project::bare();
     project.files(&[(".beads/issues.jsonl", BEADS)]);
     let error = project.fails(2, &["import", "beads"]);
@@ -92,7 +92,7 @@ fn a_cycle_is_refused_before_anything_is_added() {
 }
 
 #[test]
-fn vibe_kanban_comes_as_its_export_and_as_its_list() {
+fn vibe_kanban_issues_are_imported_from_csv_and_json() {
     let project = Project::new();
     let csv = "Issue ID,Title,Description,Status,Priority,Project,Assignee(s),Creator,Created,Updated,Start Date,Due Date,Completed,Parent Issue
 VK-1,\"Write, then read\",\"Two
@@ -127,7 +127,7 @@ VK-3,Third,,Cancelled,,web,,bob,2026-03-01T10:00:00+00:00,2026-03-01T10:00:00+00
 }
 
 #[test]
-fn ralphs_plans_stories_and_tasks_are_tasks() {
+fn ralph_plans_stories_and_tasks_are_imported_as_tasks() {
     let project = Project::new();
     project.files(&[
         ("fix_plan.md", "# Plan\n\n## Parser\n- [x] Read numbers\n- [ ] Read strings\n  - [ ] with escapes\n- a note\n"),
@@ -159,7 +159,7 @@ fn ralphs_plans_stories_and_tasks_are_tasks() {
 }
 
 #[test]
-fn octopoids_tasks_come_from_files_and_lists() {
+fn octopoid_tasks_are_imported_from_files_and_lists() {
     let project = Project::new();
     project.files(&[
         ("TASK-abc.md", "# [TASK-abc] Build it\n\nROLE: implement\nPRIORITY: P0\nBRANCH: main\nBLOCKED_BY: TASK-def\n\n## Context\n\nSoon.\n\n- [ ] It works\n"),
@@ -180,7 +180,7 @@ fn octopoids_tasks_come_from_files_and_lists() {
 /// Texts beyond the limits of tasks are truncated, which is reported. Control characters are
 /// escaped.
 #[test]
-fn texts_are_held_to_the_limits_of_tasks() {
+fn imported_texts_are_truncated_to_the_limits_of_tasks() {
     let project = Project::new();
     let issue = json!({"id": "x/../y z", "title": format!("\u{1b}[31m{}", "é".repeat(4_000)), "description": "d".repeat(70_000),
         "labels": (0..100).map(|n| n.to_string()).collect::<Vec<_>>(), "status": "open", "priority": 99});

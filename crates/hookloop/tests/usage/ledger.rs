@@ -24,7 +24,7 @@ fn done(cost: u64) -> Value {
 }
 
 #[test]
-fn what_turns_used_is_added_up_by_day_session_task_and_agent() {
+fn usage_of_turns_is_summed_by_day_session_task_and_agent() {
     let project = project_with("version: 1\n");
     project.json(&["task", "add", "One", "--id", "one"]);
     project.json(&["task", "add", "Two", "--id", "two"]);
@@ -58,7 +58,7 @@ fn what_turns_used_is_added_up_by_day_session_task_and_agent() {
 }
 
 #[test]
-fn a_total_budget_of_tokens() {
+fn a_total_token_budget_ends_a_session() {
     let limits = "{budget: {tokens: 2500, period: total}, reserve_per_turn: {tokens: 1050}}";
     let project = project_with(&format!("version: 1\nlimits: {limits}\n"));
     let turns = json!([turn(1, 0, 0), turn(1, 0, 0), turn(1, 0, 0)]);
@@ -73,7 +73,7 @@ fn a_total_budget_of_tokens() {
 }
 
 #[test]
-fn a_session_sets_no_more_aside_than_it_may_use_itself() {
+fn a_session_reserves_no_more_than_its_own_cost_limit() {
     let project =
         project_with("version: 1\nlimits: {budget: {cost: 5}, reserve_per_turn: {cost: 2}}\n");
     assert_eq!(run(&project, &json!([done(10)]), &["x", "--max-cost", "0.5"]), UNPROVEN);
@@ -83,7 +83,7 @@ fn a_session_sets_no_more_aside_than_it_may_use_itself() {
 }
 
 #[test]
-fn mistakes_have_a_place() {
+fn budget_mistakes_are_reported_with_file_and_line() {
     for (limits, what) in [
         ("budget: {period: day}", "`cost`, `tokens`, `turns` or several"),
         ("budget: {cost: -1}", "dollars"),

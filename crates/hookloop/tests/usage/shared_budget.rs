@@ -66,7 +66,7 @@ fn is_one_of(output: &Output, codes: &[i32]) -> bool {
 }
 
 #[test]
-fn sessions_at_once_do_not_spend_more_than_there_is_however_often_they_are_killed() {
+fn concurrent_sessions_do_not_exceed_the_budget_even_if_killed() {
     let seed = number_from_env("HOOKLOOP_BUDGET_SEED", u64::from(std::process::id()));
     let told = format!("HOOKLOOP_BUDGET_SEED={seed}");
     let mut random = SeededRandom::new(seed);
@@ -139,7 +139,7 @@ fn the_reservation_of_a_killed_turn_counts_as_spent() {
 }
 
 #[test]
-fn who_waits_for_the_dead_alone_does_not_wait() {
+fn a_session_does_not_wait_for_the_reservation_of_a_killed_session() {
     let config = "version: 1\nlimits: {budget: {cost: 0.15}, reserve_per_turn: {cost: 0.1}}\n";
     let project = project_with(config);
     write_turns(&project, 1, &Value::Array(vec![turn(10, 0, 20_000)]));
@@ -169,7 +169,7 @@ fn who_waits_for_the_dead_alone_does_not_wait() {
 }
 
 #[test]
-fn a_turn_that_needs_more_gets_it_or_ends() {
+fn a_turn_extends_its_reservation_until_the_budget_is_exhausted() {
     let project = project_with(CONFIG);
     write_turns(&project, 1, &Value::Array(vec![turn(1_000_000, 40, 400)]));
     let agent = ["run", "x", "--agent", "scripted:turns/1.json"];

@@ -39,7 +39,7 @@ fn refused() -> DeliveryProject {
 }
 
 #[test]
-fn a_submission_is_approved_from_the_page() {
+fn a_submission_is_approved_on_the_dashboard() {
     let delivery_project = refused();
     let server = Server::spawn(delivery_project.json_command(&["serve", "--port", "0"]));
     let (mut browser, _) = server.visited();
@@ -55,7 +55,7 @@ fn a_submission_is_approved_from_the_page() {
 
 /// A question is answered with the keyboard alone, without a mouse.
 #[test]
-fn a_question_is_answered_by_keys_alone() {
+fn a_blocked_task_is_answered_with_the_keyboard_only() {
     let test_project = project_with(PLAIN);
     test_project.json(&["task", "add", "Ask", "--id", "ask"]);
     test_project.json(&["task", "block", "ask", "--reason", "Which one?"]);
@@ -80,7 +80,7 @@ fn a_question_is_answered_by_keys_alone() {
 }
 
 #[test]
-fn what_was_decided_elsewhere_is_said_and_not_done_again() {
+fn outdated_and_invalid_actions_are_refused_without_effect() {
     let test_project = project_with(PLAIN);
     test_project.json(&["task", "add", "Ask", "--id", "ask"]);
     test_project.json(&["task", "block", "ask", "--reason", "Which one?"]);
@@ -114,7 +114,7 @@ fn what_was_decided_elsewhere_is_said_and_not_done_again() {
 }
 
 #[test]
-fn a_session_is_told_something_paused_and_resumed() {
+fn a_session_is_messaged_paused_and_resumed_on_the_dashboard() {
     let mut stage = DashboardProject::new(&Ordinary);
     let turns = json!([
         { "say": "A start.", "run": "while [ ! -e go ]; do sleep 0.05; done" },
@@ -141,7 +141,7 @@ fn a_session_is_told_something_paused_and_resumed() {
 }
 
 #[test]
-fn a_session_is_stopped_by_the_button_after_a_question() {
+fn a_session_is_stopped_on_the_dashboard_after_a_confirmation() {
     let mut stage = DashboardProject::new(&Ordinary);
     let id = stage.start_session("slow");
     let server = Server::start(&stage.project);
@@ -166,7 +166,7 @@ fn a_session_is_stopped_by_the_button_after_a_question() {
 
 /// An agent that starts a server does not count as the person who decides.
 #[test]
-fn an_agent_starts_no_server() {
+fn an_agent_cannot_start_the_dashboard() {
     let test_project = project_with(PLAIN);
     let mut command = test_project.json_command(&["serve", "--port", "0"]);
     let output = command.env("HOOKLOOP_SESSION", "abc").output().unwrap();
@@ -189,7 +189,7 @@ fn on_terminal(command: &Command, more: &str) -> Command {
 }
 
 #[test]
-fn a_session_that_asks_on_a_terminal_is_answered_on_the_page() {
+fn a_decision_requested_on_a_terminal_is_answered_on_the_dashboard() {
     let test_project =
         project_with("version: 1\nhooks: {stop: [{name: tests, command: 'test -e fixed'}]}\n");
     test_project.trust();
@@ -200,7 +200,8 @@ fn a_session_that_asks_on_a_terminal_is_answered_on_the_page() {
     let (mut browser, _) = server.visited();
     let run = test_project.json_command(&["run", "--plain", "x", "--agent", "scripted:turns.json"]);
     let mut asking = on_terminal(&run, " --gate-retries 0").spawn().unwrap();
-    browser.until("document.querySelector('#part-problems').innerText.includes('asks what to do')");
+    browser
+        .until("document.querySelector('#part-problems').innerText.includes('needs a decision')");
     browser.click("form[data-post]:has(input[value=continue]) button");
     await_said(&mut browser, "Continued");
     browser

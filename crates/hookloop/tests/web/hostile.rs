@@ -121,7 +121,7 @@ fn look(browser: &mut Browser, url: &str) {
 }
 
 #[test]
-fn text_is_text_wherever_it_comes_from() {
+fn hostile_text_in_any_field_is_shown_as_text() {
     let all = hostile();
     let stage = DashboardProject::new(&Hostile(all.join(" ")));
     let test_project = &stage.project;
@@ -255,7 +255,7 @@ fn plant(test_project: &TestProject, all: &[String]) {
 
 /// Any text can be the name of a directory or of a user.
 #[test]
-fn the_name_of_a_project_is_text() {
+fn a_hostile_project_or_user_name_is_shown_as_text() {
     let test_project = empty_project();
     for (n, name) in [
         "<img class=injected src=x onerror=alert(1)>",

@@ -45,7 +45,7 @@ fn all(server: &Server, path: &str) -> Vec<String> {
 }
 
 #[test]
-fn lists_are_of_what_is_asked_for() {
+fn task_and_session_lists_are_filtered() {
     let stage = DashboardProject::new(&Ordinary);
     let server = Server::start(&stage.project);
     let project = server.project();
@@ -68,7 +68,7 @@ fn lists_are_of_what_is_asked_for() {
     check("sessions?page=2", &[]);
 
     let shown = page(&server, &format!("{project}sessions/{}", id(1)));
-    for part in ["class=\"timeline\"", "sent back", "Iteration 3", "tree ", "mend-the-parser"] {
+    for part in ["class=\"timeline\"", "sent back", "Iteration 3", "tree ", "fix-the-parser"] {
         assert!(shown.contains(part), "{part}: {shown}");
     }
     let output = link(&shown, "stdout").unwrap();
@@ -81,7 +81,7 @@ fn lists_are_of_what_is_asked_for() {
 }
 
 #[test]
-fn pages_hold_everything_once() {
+fn paging_shows_every_task_and_event_once() {
     let test_project = project_with(PLAIN);
     let lines: Vec<_> =
         (0..250).map(|n| json!({ "id": format!("t{n}"), "goal": "Much" })).collect();
@@ -104,7 +104,7 @@ fn pages_hold_everything_once() {
 /// A project with an invalid file can be viewed; decisions are refused while its rules can't be
 /// parsed.
 #[test]
-fn a_project_whose_file_is_wrong_can_be_looked_at() {
+fn a_project_with_an_invalid_configuration_can_be_viewed_but_not_changed() {
     let test_project = project_with(PLAIN);
     test_project.json(&["task", "add", "A", "--id", "a"]);
     test_project.json(&["task", "block", "a", "--reason", "Which one?"]);

@@ -1,6 +1,7 @@
 //! Pages with live updates.
 
 use std::io::{BufRead, BufReader, Read};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use crate::support::project_with;
@@ -9,7 +10,7 @@ use crate::web::browser::PATIENCE;
 use crate::web::server::Server;
 
 #[test]
-fn a_task_appears_without_a_reload_and_nothing_else_moves() {
+fn a_new_task_appears_without_a_reload_and_keeps_the_focused_input() {
     let test_project = project_with(PLAIN);
     test_project.json(&["task", "add", "The first", "--id", "first"]);
     let server = Server::start(&test_project);
@@ -47,6 +48,59 @@ fn the_list_of_projects_follows_without_a_reload() {
     browser.assert_calm("the list of projects");
 }
 
+/// A gate that prints a line before and after it waits for a file.
+const SLOW_GATE: &str = "version: 1
+hooks:
+  stop:
+    - {name: slow, command: 'echo one of two; until [ -e go ]; do sleep 0.05; done; echo two of two'}
+";
+
+#[test]
+fn a_running_gate_is_shown_with_its_command_and_last_lines() {
+    let test_project = project_with(SLOW_GATE);
+    test_project.trust();
+    let turns = r#"[{"write": {"work": "1"}, "say": "<promise>COMPLETE</promise>"}]"#;
+    test_project.write("turns.json", turns);
+    let server = Server::start(&test_project);
+    let (mut browser, project) = server.visited();
+    let mut run = test_project.json_command(&["run", "x", "--agent", "scripted:turns.json"]);
+    let mut session = run.stdin(Stdio::null()).stdout(Stdio::null()).spawn().unwrap();
+    browser.until("document.querySelector('#part-running').innerText.includes('stop slow runs, ')");
+    let sessions = test_project.json(&["sessions", "list"]);
+    let id = sessions[0]["id"].as_str().unwrap();
+    browser.go(&format!("{project}sessions/{id}"));
+    let hook = "(document.querySelector('.now-hook')?.innerText ?? '')";
+    browser.until(&format!("{hook}.includes('slow echo one of two; until [ -e go ]')"));
+    browser.until("document.querySelector('.now-hook pre').innerText.trim() == 'one of two'");
+    test_project.write("go", "");
+    browser.until("document.querySelector('.now-hook') == null");
+    browser.assert_calm("a running gate");
+    assert_eq!(session.wait().unwrap().code(), Some(0));
+}
+
+/// Checks that an empty list names the command that fills it.
+#[test]
+fn empty_pages_name_the_command_to_type() {
+    let test_project = project_with(PLAIN);
+    let server = Server::start(&test_project);
+    let (mut browser, project) = server.visited();
+    let expected = [
+        ("", "hookloop run "),
+        ("sessions", "hookloop run "),
+        ("tasks", "hookloop task add "),
+        ("graph", "hookloop task add "),
+        ("usage", "hookloop run "),
+        ("fleet", "hookloop worker "),
+    ];
+    for (page, command) in expected {
+        browser.go(&format!("{project}{page}"));
+        let shown = browser.text(
+            "[...document.querySelectorAll('.calm-line code')].map(code => code.innerText).join('\\n')",
+        );
+        assert!(shown.lines().any(|line| line.starts_with(command)), "{page}: {shown}");
+    }
+}
+
 /// Returns the next live update.
 fn word(reads: &mut impl BufRead) -> String {
     let mut word = String::new();
@@ -63,7 +117,7 @@ fn word(reads: &mut impl BufRead) -> String {
 }
 
 #[test]
-fn a_page_hears_what_it_missed_and_is_not_told_more_than_it_can_use() {
+fn live_updates_include_missed_changes_and_are_rate_limited() {
     let test_project = project_with(PLAIN);
     let server = Server::start(&test_project);
     let project = server.project();
@@ -91,7 +145,7 @@ fn a_page_hears_what_it_missed_and_is_not_told_more_than_it_can_use() {
 }
 
 #[test]
-fn there_are_places_for_so_many_and_pages_and_agents_have_theirs() {
+fn the_number_of_live_pages_is_limited() {
     let test_project = project_with(PLAIN);
     let mut server = Server::start(&test_project);
     let live = format!("{}live", server.project());
@@ -139,7 +193,7 @@ hooks:
 ";
 
 #[test]
-fn a_gate_that_runs_is_followed_with_its_output() {
+fn the_output_of_a_running_gate_is_shown_live() {
     let test_project = project_with(SLOW);
     let write = |name: &str, text: &str| {
         std::fs::write(test_project.root().join(name), text).unwrap();

@@ -6,7 +6,7 @@ use crate::web::browser::Browser;
 use crate::web::server::Server;
 
 #[test]
-fn the_link_logs_in_once_and_the_logout_ends_it() {
+fn the_login_link_works_once_and_logout_ends_the_login() {
     let project = project_with(PLAIN);
     let server = Server::start(&project);
     let mut browser = Browser::start();
@@ -38,7 +38,7 @@ fn the_link_logs_in_once_and_the_logout_ends_it() {
 }
 
 #[test]
-fn the_token_logs_in_and_that_of_agents_does_not() {
+fn the_dashboard_token_logs_in_and_the_agent_token_does_not() {
     let project = project_with(PLAIN);
     let server = Server::start(&project);
     let agents =

@@ -54,7 +54,7 @@ fn large() -> TestProject {
 }
 
 #[test]
-fn pages_of_a_large_project_are_there_at_once() {
+fn pages_of_a_large_project_are_painted_in_time() {
     let test_project = large();
     let server = Server::start(&test_project);
     let (mut browser, project) = server.visited();
@@ -102,7 +102,7 @@ fn import(test_project: &TestProject, round: usize) -> Duration {
 }
 
 #[test]
-fn clients_that_stop_reading_slow_nobody_down() {
+fn clients_that_stop_reading_do_not_slow_writers_down() {
     let test_project = project_with(PLAIN);
     let server = Server::start(&test_project);
     let project = server.project();
@@ -138,7 +138,7 @@ fn clients_that_stop_reading_slow_nobody_down() {
 
 /// A page is answered in time while another process writes as fast as possible.
 #[test]
-fn pages_stay_quick_while_much_happens() {
+fn a_page_is_answered_in_time_during_a_large_import() {
     let test_project = project_with(PLAIN);
     let server = Server::start(&test_project);
     let project = server.project();
@@ -182,7 +182,7 @@ fn write(test_project: &TestProject, written: &Mutex<Vec<(Instant, usize)>>) {
 }
 
 #[test]
-fn pages_follow_a_thousand_events_a_second() {
+fn live_pages_keep_up_with_a_thousand_events_per_second() {
     // The number of tasks or events that a page shows: every event here is an added task.
     let pages = [
         (

@@ -77,29 +77,29 @@ impl DashboardProject {
     fn add_tasks(&self, words: &dyn Words) {
         let task = |id: &str, goal: &str, labels: &[&str], needs: &[&str]| {
             json!({
-                "id": id, "goal": words.word(goal), "description": words.word("Keep it small; the tests say when it is done."),
+                "id": id, "goal": words.word(goal), "description": words.word("Keep the change small. The tests must pass."),
                 "labels": labels.iter().map(|label| words.word(label)).collect::<Vec<_>>(),
                 "deliverables": [words.word("src/parse.rs")], "type": words.word("feature"), "depends_on": needs,
             })
         };
         self.project.import_tasks(&[
-            task("grammar", "Write the grammar down", &["parser"], &[]),
+            task("grammar", "Write the grammar", &["parser"], &[]),
             task("lexer", "Split text into tokens", &["parser"], &["grammar"]),
-            task("parser", "Build the tree", &["parser"], &["lexer"]),
-            task("errors", "Say where a mistake is", &["parser", "errors"], &["lexer"]),
+            task("parser", "Build the syntax tree", &["parser"], &["lexer"]),
+            task("errors", "Report errors with line and column", &["parser", "errors"], &["lexer"]),
             task("printer", "Print a tree as text", &["output"], &["parser"]),
             task(
                 "roundtrip",
-                "What is printed reads back the same",
+                "Printed files parse to the same result",
                 &["tests"],
                 &["printer", "parser"],
             ),
-            task("fuzz", "Anything at all as input", &["tests"], &["parser", "errors"]),
-            task("docs", "A page for people who write files", &["docs"], &["errors", "printer"]),
+            task("fuzz", "Fuzz the parser with random input", &["tests"], &["parser", "errors"]),
+            task("docs", "Document the file format", &["docs"], &["errors", "printer"]),
             task("release", "The first release", &["release"], &["roundtrip", "fuzz", "docs"]),
-            task("bench", "How long a large file takes", &["tests"], &["parser"]),
-            task("unicode", "Names in any script", &["parser"], &["lexer"]),
-            task("limits", "Bounds on depth and length", &["parser"], &["parser"]),
+            task("bench", "Benchmark large files", &["tests"], &["parser"]),
+            task("unicode", "Accept Unicode identifiers", &["parser"], &["lexer"]),
+            task("limits", "Limit nesting depth and file size", &["parser"], &["parser"]),
         ]);
         let project = &self.project;
         project.json(&[
@@ -122,14 +122,14 @@ impl DashboardProject {
             "block",
             "unicode",
             "--reason",
-            &words.word("Which version of the standard?"),
+            &words.word("Which version of Unicode?"),
         ]);
         project.json(&[
             "task",
             "block",
             "errors",
             "--reason",
-            &words.word("May an error name two places?"),
+            &words.word("May an error list two positions?"),
         ]);
     }
 
@@ -148,9 +148,9 @@ impl DashboardProject {
             turn("42\n", 700, 260_000)
         ]);
         self.run(
-            "mends.json",
+            "fixes.json",
             &turns,
-            &["--name", &words.word("mend-the-parser")],
+            &["--name", &words.word("fix-the-parser")],
             &words.word("Make the tests pass"),
         );
         let stuck = json!([turn("40\n", 200, 90_000), { "fail": words.word("the model is overloaded") }, turn("40\n", 100, 80_000)]);
@@ -173,7 +173,8 @@ impl DashboardProject {
 
     /// Starts a session whose turn lasts as long as the test.
     pub(crate) fn start_session(&mut self, prompt: &str) -> String {
-        let turns = json!([{ "say": "On it.", "sleep_ms": 600_000 }]);
+        let turns =
+            json!([{ "say": "I am starting with the first dependency.", "sleep_ms": 600_000 }]);
         self.start(
             "long.json",
             &turns,
@@ -195,7 +196,15 @@ impl DashboardProject {
         self.start(
             &file,
             turns,
-            &["run", "Something slow", "--share-checkout", "--agent", &agent, "--name", name],
+            &[
+                "run",
+                "Update the dependencies",
+                "--share-checkout",
+                "--agent",
+                &agent,
+                "--name",
+                name,
+            ],
         )
     }
 
@@ -225,7 +234,7 @@ impl DashboardProject {
             "--name",
             name,
             "--label",
-            "none-has-it",
+            "gpu",
         ];
         self.running.push(self.project.json_command(&args).spawn().unwrap());
         self.await_json(&["fleet", "status"], |status| {

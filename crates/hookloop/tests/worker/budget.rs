@@ -91,7 +91,7 @@ fn account(events: &[Value]) -> Account {
 }
 
 #[test]
-fn fifty_sessions_at_once_spend_no_more_than_the_fleet_may() {
+fn fifty_concurrent_sessions_do_not_exceed_the_fleet_budget() {
     let seed = number_from_env("HOOKLOOP_BUDGET_SEED", u64::from(std::process::id()));
     let told = format!("HOOKLOOP_BUDGET_SEED={seed}");
     let mut random = SeededRandom::new(seed);

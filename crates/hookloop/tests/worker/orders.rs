@@ -31,7 +31,7 @@ fn project() -> TestProject {
 }
 
 #[test]
-fn a_fleet_that_is_paused_begins_nothing_and_goes_on_where_it_was() {
+fn a_paused_fleet_starts_no_turns_and_continues_its_task_after_resume() {
     for scope in ["all", "worker:w1"] {
         let project = project();
         let mut working = start(&project, &["--agent", WORKS]);
@@ -59,7 +59,7 @@ fn a_fleet_that_is_paused_begins_nothing_and_goes_on_where_it_was() {
 }
 
 #[test]
-fn a_fleet_that_is_stopped_has_nothing_running_and_can_go_on() {
+fn a_stopped_fleet_ends_running_agents_and_can_be_resumed() {
     let project = project();
     let agent = "command:cat > /dev/null; echo $$ > pid; setsid sleep 600 & sleep 600";
     let mut working = start(&project, &["--agent", agent]);
@@ -83,7 +83,7 @@ fn a_fleet_that_is_stopped_has_nothing_running_and_can_go_on() {
 }
 
 #[test]
-fn a_worker_can_be_told_to_end_from_elsewhere() {
+fn fleet_drain_ends_a_running_worker() {
     let project = project_with("version: 1\n");
     let mut working = start(&project, &["--agent", WORKS]);
     eventually("the worker is listed", SOON, || {
@@ -98,7 +98,7 @@ fn a_worker_can_be_told_to_end_from_elsewhere() {
 }
 
 #[test]
-fn a_drain_of_a_worker_that_nobody_knows_is_refused() {
+fn a_drain_of_an_unknown_worker_is_refused() {
     let project = project_with("version: 1\n");
     let refused = |name: &str| {
         let output = project.json_command(&["fleet", "drain", name]).output().unwrap();
@@ -135,7 +135,7 @@ fn a_drain_of_a_worker_that_nobody_knows_is_refused() {
 }
 
 #[test]
-fn an_order_for_a_worker_that_nobody_knows_is_refused() {
+fn a_pause_or_stop_of_an_unknown_worker_is_refused() {
     let project = project_with("version: 1\n");
     let refused = |order: &str, name: &str| {
         let scope = format!("worker:{name}");
@@ -162,7 +162,7 @@ fn an_order_for_a_worker_that_nobody_knows_is_refused() {
 }
 
 #[test]
-fn an_agent_gives_no_orders() {
+fn an_agent_cannot_set_fleet_directives_or_budgets() {
     let project = project_with("version: 1\n");
     for args in [
         &["fleet", "pause"][..],

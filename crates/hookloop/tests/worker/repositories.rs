@@ -54,7 +54,7 @@ impl Nobody {
 }
 
 #[test]
-fn a_worker_clones_what_it_is_to_work_on_and_delivers_from_there() {
+fn a_worker_clones_a_configured_repository_and_delivers_from_the_clone() {
     let nobody = Nobody::new(", weight: 2");
     assert_eq!(nobody.work(), Vec::<Value>::new(), "no task is ready");
     let copy = nobody.copy();
@@ -77,7 +77,7 @@ fn a_worker_clones_what_it_is_to_work_on_and_delivers_from_there() {
 }
 
 #[test]
-fn mistakes_have_their_line() {
+fn project_mistakes_in_the_users_file_are_reported_with_their_line() {
     for (rest, why) in [
         (", path: /x", "either `path` or `repository`"),
         (", weight: 0", "`weight` is 1 to 100"),

@@ -42,7 +42,7 @@ fn count(kinds: &[String], kind: &str) -> usize {
 }
 
 #[test]
-fn all_tasks_are_done_in_their_order_and_then_it_ends() {
+fn a_worker_until_idle_completes_all_tasks_and_exits() {
     let project = project_with("version: 1\n");
     for id in ["a", "b", "c"] {
         add(&project, id);
@@ -58,7 +58,7 @@ fn all_tasks_are_done_in_their_order_and_then_it_ends() {
 }
 
 #[test]
-fn who_is_for_a_label_or_a_type_leaves_the_rest_to_others() {
+fn a_worker_claims_only_tasks_with_its_labels_and_types() {
     let project = project_with("version: 1\n");
     for (id, more) in [
         ("a", &["--label", "gpu", "--type", "bugfix"][..]),
@@ -102,7 +102,7 @@ fn in_a_project_without_delivery_one_task_at_a_time_is_worked_on() {
 }
 
 #[test]
-fn what_it_had_in_hands_when_it_was_killed_it_goes_on_with() {
+fn a_restarted_worker_resumes_the_session_of_its_killed_process() {
     let project = project_with("version: 1\n");
     add(&project, "a");
     let mut first = Working::start(worker(&project, &["--agent", WAITS]));
@@ -121,7 +121,7 @@ fn what_it_had_in_hands_when_it_was_killed_it_goes_on_with() {
 }
 
 #[test]
-fn who_is_to_end_finishes_what_it_has_and_takes_nothing_more() {
+fn a_draining_worker_finishes_its_task_and_claims_no_other() {
     let project = project_with("version: 1\n");
     add(&project, "a");
     let mut working = Working::start(worker(&project, &["--agent", WAITS]));
@@ -135,7 +135,7 @@ fn who_is_to_end_finishes_what_it_has_and_takes_nothing_more() {
 }
 
 #[test]
-fn what_is_not_finished_in_time_is_handed_back() {
+fn a_task_not_finished_within_the_drain_timeout_is_released() {
     let project = project_with("version: 1\n");
     add(&project, "a");
     let mut working = Working::start(worker(&project, &["--agent", WAITS, "--drain", "1s"]));
@@ -152,7 +152,7 @@ fn what_is_not_finished_in_time_is_handed_back() {
 
 /// Each session has its own limits, so a task must not start new sessions for ever.
 #[test]
-fn a_task_that_uses_up_its_limits_is_for_a_human() {
+fn a_task_whose_session_reaches_a_limit_is_blocked() {
     let project = project_with("version: 1\nlimits: {max_iterations: 2}\n");
     add(&project, "a");
     let agent = "command:cat > /dev/null; date +%N > changed; echo 'not yet'";
@@ -164,7 +164,7 @@ fn a_task_that_uses_up_its_limits_is_for_a_human() {
 }
 
 #[test]
-fn another_takes_over_from_one_that_is_gone_and_ends_its_session() {
+fn a_task_with_an_expired_lease_is_taken_over_and_its_old_session_ended() {
     let project = project_with("version: 1\n");
     add(&project, "a");
     let args = ["--agent", WAITS, "--lease", "5s"];
@@ -194,7 +194,7 @@ fn another_takes_over_from_one_that_is_gone_and_ends_its_session() {
 }
 
 #[test]
-fn a_project_that_can_be_worked_on_again_is_said_and_worked_on() {
+fn a_project_that_becomes_eligible_is_reported_and_worked_on() {
     let project = project_with("version: 1\nhooks: {stop: [{name: proven, command: 'true'}]}\n");
     add(&project, "a");
     let mut working = Working::start(worker(&project, &["--agent", QUICK]));
@@ -211,7 +211,7 @@ fn a_project_that_can_be_worked_on_again_is_said_and_worked_on() {
 /// Checks that a worker claims no task of a project with fewer gates than were trusted, and reports
 /// the reason.
 #[test]
-fn a_worker_takes_no_task_of_a_project_with_weakened_gates() {
+fn a_worker_claims_no_task_of_a_project_with_weakened_gates() {
     let gated = "version: 1\nhooks: {stop: [{name: proven, command: 'true'}]}\n";
     let project = project_with(gated);
     project.trust();

@@ -102,7 +102,7 @@ fn a_sound_night_has_no_violations() {
 }
 
 #[test]
-fn each_task_is_done_once() {
+fn unfinished_and_doubly_completed_tasks_are_violations() {
     check(|log, _| _ = log.pop(), &["undone"]);
     check(|log, _| _ = log.remove(10), &["undone"]);
     let again = |log: &mut Vec<Stored>, _: &mut Vec<Absence>| {
@@ -116,7 +116,7 @@ fn each_task_is_done_once() {
 }
 
 #[test]
-fn who_does_not_hold_a_task_says_nothing_of_it() {
+fn events_of_a_session_without_the_claim_are_violations() {
     let late = |log: &mut Vec<Stored>, _: &mut Vec<Absence>| {
         log[8].actor = "session:s1".to_owned();
     };
@@ -138,7 +138,7 @@ fn who_does_not_hold_a_task_says_nothing_of_it() {
 }
 
 #[test]
-fn who_was_there_is_not_taken_for_dead() {
+fn a_reclaim_from_a_live_worker_is_a_violation() {
     check(|_, absences| absences.clear(), &["false reclaim"]);
     check(|_, absences| absences[0].kind = Kind::Starved, &["false reclaim"]);
     check(|_, absences| absences[0].worker = "w2".to_owned(), &["false reclaim"]);
@@ -149,7 +149,7 @@ fn who_was_there_is_not_taken_for_dead() {
 }
 
 #[test]
-fn orphans_are_picked_up_soon() {
+fn slow_reclaims_of_orphaned_tasks_are_violations() {
     let slow = |log: &mut Vec<Stored>, _: &mut Vec<Absence>| {
         log[4].at_ms = 30_500;
     };
@@ -176,12 +176,12 @@ fn orphans_are_picked_up_soon() {
 }
 
 #[test]
-fn sessions_end() {
+fn an_open_session_is_a_violation() {
     check(|log, _| _ = log.remove(9), &["open session"]);
 }
 
 #[test]
-fn the_base_has_one_commit_for_each_task() {
+fn a_base_without_exactly_one_commit_per_task_is_a_violation() {
     let (log, _) = sound();
     let check = |base: Base, expected: &[&str]| {
         let tasks = [Task { id: "a".to_owned(), ..Task::default() }];
@@ -215,7 +215,7 @@ fn the_base_has_one_commit_for_each_task() {
 }
 
 #[test]
-fn spreads_are_of_all_there_is() {
+fn spread_has_median_p99_and_maximum() {
     assert_eq!(Spread::of(vec![]), None);
     assert_eq!(Spread::of(vec![3, 1, 2]), Some(Spread { p50: 2, p99: 3, max: 3 }));
     let hundred = Spread::of((1..=200).collect());

@@ -81,7 +81,7 @@ fn ended() -> (&'static str, Value) {
 }
 
 #[test]
-fn what_is_before_a_prompt_belongs_to_its_iteration() {
+fn hooks_before_a_prompt_belong_to_its_iteration() {
     check(
         &[
             hook("session_start", "hello", 1),
@@ -108,7 +108,7 @@ fn what_is_before_a_prompt_belongs_to_its_iteration() {
 }
 
 #[test]
-fn a_task_begins_a_part_with_all_that_is_done_for_it() {
+fn claiming_a_task_starts_an_iteration_with_its_setup_hooks() {
     check(
         &[
             ("session_task_claimed", json!({"task": "t", "epoch": 1})),
@@ -128,7 +128,7 @@ fn a_task_begins_a_part_with_all_that_is_done_for_it() {
 }
 
 #[test]
-fn an_iteration_that_is_tried_again_is_one() {
+fn a_retried_iteration_is_one_part_with_two_turns() {
     check(
         &[iteration(1, 1), iteration(1, 2), turn_ended("work"), ending()],
         &["start 0-1", "iteration 1 1-4", "  Work 1 open 1-4", "  Work 2 ended 2-3", "end 4-…"],
@@ -136,7 +136,7 @@ fn an_iteration_that_is_tried_again_is_one() {
 }
 
 #[test]
-fn a_recovery_is_part_of_what_failed() {
+fn a_recovery_turn_belongs_to_the_failed_iteration() {
     let recovery = ("turn_started", json!({"turn": "recovery", "attempt": 1, "items": 1}));
     check(
         &[
@@ -160,7 +160,7 @@ fn a_recovery_is_part_of_what_failed() {
 }
 
 #[test]
-fn hooks_that_were_stored_together_ran_one_after_the_other() {
+fn hooks_stored_in_one_batch_have_consecutive_time_spans() {
     let ran = |name: &str, ended_ms: u32| {
         let (kind, mut ran) = hook("session_start", name, 2);
         ran["ended_at"] = json!(format!("1970-01-01T00:00:00.00{ended_ms}Z"));
@@ -183,7 +183,7 @@ fn hooks_that_were_stored_together_ran_one_after_the_other() {
 }
 
 #[test]
-fn who_runs_a_hook_or_a_turn_knows_its_place() {
+fn the_part_of_the_next_hook_and_the_open_turn_are_known() {
     let mut events = vec![];
     let place = |events: &[(&'static str, Value)], point: Point| {
         let before = timeline(events);
@@ -211,7 +211,7 @@ fn who_runs_a_hook_or_a_turn_knows_its_place() {
 }
 
 #[test]
-fn only_the_latest_of_very_many_is_kept() {
+fn only_the_latest_parts_are_kept() {
     let count = u32::try_from(PARTS_MAX).unwrap() + 10;
     let timeline = timeline(&(1..=count).map(|number| iteration(number, 1)).collect::<Vec<_>>());
     assert_eq!((timeline.parts.len(), timeline.parts_dropped), (PARTS_MAX, 11));
@@ -219,7 +219,7 @@ fn only_the_latest_of_very_many_is_kept() {
 }
 
 #[test]
-fn a_flood_of_steps_leaves_the_latest() {
+fn only_the_latest_steps_of_a_part_are_kept() {
     let count = STEPS_MAX + 7;
     let hooks: Vec<_> = (0..count).map(|_| hook("session_start", "again", 0)).collect();
     let part = timeline(&hooks).parts.pop_front().unwrap();

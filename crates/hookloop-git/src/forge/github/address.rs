@@ -143,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_of_the_api() {
+    fn valid_api_addresses_are_parsed() {
         for (text, host, graphql) in [
             ("https://api.github.com", "github.com", "https://api.github.com/graphql"),
             ("https://api.github.com/", "github.com", "https://api.github.com/graphql"),
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_address_of_an_api() {
+    fn invalid_api_addresses_are_rejected() {
         for text in [
             "",
             "api.github.com",
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_in_a_part_changes_the_route() {
+    fn route_segments_and_query_values_are_percent_encoded() {
         let route = ApiRoute::new(&["repos", "o", "a/../b?x#y", "..", "%2e"]);
         assert_eq!(route.0, "/repos/o/a%2F..%2Fb%3Fx%23y/_/%252e");
         let route = route.with(&[("head", "o:a&state=all"), ("x", "é +")]);

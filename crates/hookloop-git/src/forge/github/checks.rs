@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn only_success_is_success() {
+    fn only_success_counts_as_passed() {
         for conclusion in ["failure", "cancelled", "timed_out", "action_required", "stale", "new"] {
             let checks = of(vec![run("a", "completed", Some(conclusion))], vec![]);
             assert!(matches!(checks, CommitChecks::Failed { .. }), "{conclusion}: {checks:?}");
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn both_kinds_count_and_the_worst_decides() {
+    fn check_runs_and_statuses_count_and_the_worst_decides() {
         let good = || run("good", "completed", Some("success"));
         let bad = || run("bad", "completed", Some("failure"));
         assert_eq!(of(vec![], vec![]), CommitChecks::None);
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_read_has_not_passed() {
+    fn an_incomplete_list_of_checks_is_an_error() {
         let some = |things| PagedItems { things, is_whole: false };
         let good = || run("good", "completed", Some("success"));
         assert!(together([some(vec![good()]), some(vec![])]).is_err());

@@ -61,9 +61,9 @@ impl GithubRefusal {
             408 | 500.. => ForgeError::Retry { why, after: wait(headers) },
             401 => ForgeError::NeedsHuman {
                 why,
-                hint:
-                    "the token is not valid any more: gh auth login, or set HOOKLOOP_GITHUB_TOKEN"
-                        .to_owned(),
+                hint: "the token is not valid any more: run `gh auth login`, or set \
+                       HOOKLOOP_GITHUB_TOKEN"
+                    .to_owned(),
             },
             403 => ForgeError::NeedsHuman {
                 why,

@@ -54,7 +54,7 @@ impl ForgeToken {
         }
         asked.of_gh().ok_or_else(|| ForgeError::NeedsHuman {
             why: format!("there is no token for {host}"),
-            hint: format!("gh auth login --hostname {host}, or set {OWN}"),
+            hint: format!("run `gh auth login --hostname {host}`, or set {OWN}"),
         })
     }
 
@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_is_not_shown_and_breaks_no_header() {
+    fn tokens_are_hidden_in_debug_output_and_invalid_ones_are_refused() {
         let token = ForgeToken::new("ghp_0123456789").unwrap();
         assert_eq!(format!("{token:?}"), "Token(…)");
         for text in ["", "short", "a token", "line\nfeed123", "tökentöken", &"x".repeat(5000)] {

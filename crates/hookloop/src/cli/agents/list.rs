@@ -1,5 +1,6 @@
 //! `hookloop agents list`
 
+use hookloop_agents::AgentPowers;
 use hookloop_agents::repo_consent::{AgentChoices, AgentRefusal, fit};
 use hookloop_config::agents::AgentSettings;
 use hookloop_config::agents::profile::AGENT_PROFILES;
@@ -73,7 +74,7 @@ impl AgentListArgs {
                     Err(_) => "unusable",
                 };
                 let powers = match (settings, fit) {
-                    (Ok(settings), Ok(_)) => format!("may {}", settings.powers()),
+                    (Ok(settings), Ok(_)) => format!("may {}", AgentPowers(settings)),
                     (_, Err(why)) => why.to_string(),
                     (Err(why), Ok(_)) => why.to_string(),
                 };

@@ -52,7 +52,7 @@ impl AgentTrustArgs {
                 out,
                 "the agent files of this repository",
                 "Let agents load these files from now on? (Read them first.)",
-                "hookloop agents trust --yes",
+                |error| error.hint("hookloop agents trust --yes"),
             )?,
         };
         if agreed {

@@ -391,7 +391,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_worker_is_told_by_when_it_was_seen() {
+    fn a_missed_heartbeat_or_a_wrong_clock_of_a_worker_is_reported() {
         let worker = |seen: i64| WorkerPresence {
             name: "w".parse().unwrap_or_else(|_| panic!()),
             machine: "m".to_owned(),

@@ -73,12 +73,12 @@ impl HookTrustArgs {
             (true, _) => false,
             (_, true) => true,
             _ if !changed => false,
-            _ => ask(
-                out,
-                &digest,
-                "Trust these hooks and gates?",
-                &format!("hookloop hooks trust --show, then hookloop --trust {digest} …"),
-            )?,
+            _ => ask(out, &digest, "Trust these hooks and gates?", |error| {
+                error.advice(format!(
+                    "read the hooks and gates, then run `hookloop hooks trust --yes`, or \
+                     add `--trust {digest}` to one command"
+                ))
+            })?,
         };
         let words: Vec<String> = consent.changes.iter().map(ToString::to_string).collect();
         if agreed {
@@ -95,6 +95,7 @@ impl HookTrustArgs {
                     let standing = consent.trust.standing(seen).name();
                     json!({ "name": seen.definition.name, "digest": seen.digest, "trust": standing,
                         "missing_script": seen.missing_script(),
+                        "uncovered": seen.named.unresolved,
                         "definition": seen.definition })
                 })
                 .collect();
@@ -110,15 +111,15 @@ impl HookTrustArgs {
     }
 }
 
-/// Asks whether the user trusts `what`.
+/// Asks whether the user trusts `what`; `with_hint` adds the next step if there is no terminal.
 pub(crate) fn ask(
     out: &mut CommandOutput,
     what: &str,
     question: &str,
-    hint: &str,
+    with_hint: impl FnOnce(CliError) -> CliError,
 ) -> CliResult<bool> {
     if !std::io::stdin().is_terminal() {
-        return Err(CliError::untrusted(format!("no terminal to ask about {what}")).hint(hint));
+        return Err(with_hint(CliError::untrusted(format!("no terminal to ask about {what}"))));
     }
     out.flush()?;
     let mut error = anstream::stderr();
@@ -141,8 +142,12 @@ fn screen(out: &mut CommandOutput, consent: &HookConsent, digest: &str) -> CliRe
         })?;
     }
     for one in seen {
-        let Some(script) = one.missing_script() else { continue };
         let name = visible(&one.definition.name);
+        if let Some(sentence) = one.named.uncovered() {
+            let sentence = visible(&sentence);
+            out.line(format_args!("{BOLD}warning:{BOLD:#} `{name}`: {sentence}"))?;
+        }
+        let Some(script) = one.missing_script() else { continue };
         let script = visible(script);
         let from = one.definition.cwd.as_deref().map_or(String::new(), |cwd| format!(" in {cwd}"));
         out.line(format_args!(

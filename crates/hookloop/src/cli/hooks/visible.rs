@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn letters_are_shown_and_deceit_is_spelled_out() {
+    fn lookalike_and_invisible_characters_are_shown_as_escapes() {
         let check = |text: &str, expected: &str| assert_eq!(visible(text), expected, "{text:?}");
         check("echo \"déjà vu, Größe, żółć\"", "echo \"déjà vu, Größe, żółć\"");
         check("echo проверка κλειδί 検査 테스트", "echo проверка κλειδί 検査 테스트");

@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn conditions_without_an_equal_are_named() {
+    fn lefthook_conditions_without_an_equivalent_are_reported() {
         for (value, key, part) in [
             (json!({"skip": "merge"}), "skip", "during a merge"),
             (json!({"skip": ["merge", {"ref": "dev/*"}]}), "skip", "every branch"),

@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn scripts_of_the_project_are_told_from_test_runners() {
+    fn scripts_of_the_project_are_distinguished_from_test_runners() {
         for script in [
             "./.claude/hooks/stop.sh",
             "\"$CLAUDE_PROJECT_DIR\"/.claude/hooks/stop.py",

@@ -100,7 +100,7 @@ mod tests {
 
     /// Any text is read back unchanged.
     #[test]
-    fn what_is_written_is_read_as_it_was() {
+    fn written_yaml_is_read_back_unchanged() {
         let texts = [
             "plain",
             "true",

@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn answers_are_numbers_and_enter_is_all() {
+    fn gates_are_chosen_by_number_and_an_empty_answer_chooses_all() {
         assert_eq!(read("", 3), Ok(vec![1, 2, 3]));
         assert_eq!(read("all", 2), Ok(vec![1, 2]));
         assert_eq!(read("3, 1 3", 3), Ok(vec![1, 3]));

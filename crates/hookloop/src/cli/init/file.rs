@@ -225,7 +225,7 @@ mod tests {
 
     /// For any result of a gate and any name of the repository, the file is valid and has only the expected keys.
     #[test]
-    fn every_file_is_read_and_has_the_gates_that_it_shows() {
+    fn every_generated_file_is_valid_and_has_the_chosen_gates() {
         for kind in [GateKind::Tests, GateKind::Check] {
             for trial in all() {
                 let plan = plan(vec![tried(kind, trial.clone(), None)]);
@@ -252,7 +252,7 @@ mod tests {
 
     /// Settings in comments are valid when they are uncommented.
     #[test]
-    fn the_examples_are_read_too() {
+    fn commented_examples_are_valid_when_uncommented() {
         let plan = plan(Vec::new());
         let text = text(&plan);
         let uncomment = |part: &str| -> String {

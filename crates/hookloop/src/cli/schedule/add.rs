@@ -12,7 +12,7 @@ use crate::error::CliResult;
 /// one adds a task.
 #[derive(clap::Args)]
 pub(crate) struct ScheduleAddArgs {
-    /// Name of the schedule; ids of its tasks are this name and the time in UTC
+    /// Name of the schedule; the id of a due task is this name and the time in UTC
     name: ScheduleName,
 
     /// Cron expression: minute, hour, day of the month, month, day of the week

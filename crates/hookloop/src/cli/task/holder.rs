@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn leases_are_a_number_and_a_unit() {
+    fn a_lease_is_parsed_from_a_number_and_a_unit() {
         let check = |text: &str, expected: Option<u64>| {
             let ms = parse_lease(text).ok().map(|lease| lease.as_millis() as u64);
             assert_eq!(ms, expected, "{text}");
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn times_are_said_in_the_largest_whole_unit() {
+    fn durations_are_printed_in_the_largest_whole_unit() {
         let check = |ms: u64, expected: &str| {
             assert_eq!(said(Duration::from_millis(ms)), expected);
         };

@@ -77,14 +77,14 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_what_is_between_their_ends() {
+    fn input_is_split_at_line_ends() {
         check(b"", &[]);
         check(b"a\nb\n", &["a", "b"]);
         check(b"a\n\nb", &["a", "", "b"]);
     }
 
     #[test]
-    fn a_line_that_is_too_long_is_read_over() {
+    fn a_line_over_the_limit_is_skipped() {
         let just = "x".repeat(LINE_MAX);
         check(format!("a\n{just}\nb\n").as_bytes(), &["a", &just, "b"]);
         check(format!("a\n{just}x\nb\n").as_bytes(), &["a", "too long", "b"]);

@@ -53,7 +53,7 @@ struct CreateArguments {
     draft_type: Option<String>,
 }
 
-fn create(desk: &AgentTools, arguments: Arguments) -> ToolAnswer {
+fn create(tools: &AgentTools, arguments: Arguments) -> ToolAnswer {
     let wanted: CreateArguments = read(arguments)?;
     let checkpoint = Checkpoint {
         trigger: wanted.trigger,
@@ -63,7 +63,7 @@ fn create(desk: &AgentTools, arguments: Arguments) -> ToolAnswer {
         draft_content: wanted.draft_content,
         draft_type: wanted.draft_type,
     };
-    let kept = desk.checkpoint(&wanted.task_id, checkpoint)?;
+    let kept = tools.checkpoint(&wanted.task_id, checkpoint)?;
     Ok(json!({
         "id": kept.id,
         "taskId": kept.task,
@@ -81,11 +81,11 @@ struct ResumeArguments {
     checkpoint_id: Option<String>,
 }
 
-fn resume(desk: &AgentTools, arguments: Arguments) -> ToolAnswer {
+fn resume(tools: &AgentTools, arguments: Arguments) -> ToolAnswer {
     let wanted: ResumeArguments = read(arguments)?;
     let KeptCheckpoint { id, task, at, checkpoint, .. } =
-        desk.recall(&wanted.task_id, wanted.checkpoint_id.as_deref())?;
-    let task = desk.task(task.as_str())?.task;
+        tools.recall(&wanted.task_id, wanted.checkpoint_id.as_deref())?;
+    let task = tools.task(task.as_str())?.task;
     let draft = checkpoint.draft_content.as_deref();
     Ok(json!({
         "taskId": task.id,

@@ -67,9 +67,9 @@ struct RegisterArguments {
     metadata: Map<String, Value>,
 }
 
-fn register(desk: &AgentTools, arguments: Arguments) -> ToolAnswer {
+fn register(tools: &AgentTools, arguments: Arguments) -> ToolAnswer {
     let wanted: RegisterArguments = read(arguments)?;
-    let hook = desk.register(
+    let hook = tools.register(
         &wanted.task_id,
         wanted.hook_type.unwrap_or(StopPreset::Default),
         wanted.metadata,
@@ -95,7 +95,7 @@ struct EvaluateArguments {
     draft_type: Option<String>,
 }
 
-fn evaluate(desk: &AgentTools, arguments: Arguments) -> ToolAnswer {
+fn evaluate(tools: &AgentTools, arguments: Arguments) -> ToolAnswer {
     let EvaluateArguments { iteration_id, agent_output, files_modified, draft_content, draft_type } =
         read(arguments)?;
     let said = IterationReport { output: agent_output, files_modified, draft_content, draft_type };
@@ -108,7 +108,7 @@ fn evaluate(desk: &AgentTools, arguments: Arguments) -> ToolAnswer {
         next_prompt,
         checkpoint_created,
         metadata,
-    } = desk.evaluate(&iteration_id, &said)?;
+    } = tools.evaluate(&iteration_id, &said)?;
     Ok(json!({
         "hookId": hook,
         "taskId": task,
@@ -135,9 +135,9 @@ struct OfTask {
     task_id: String,
 }
 
-fn list(desk: &AgentTools, arguments: Arguments) -> ToolAnswer {
+fn list(tools: &AgentTools, arguments: Arguments) -> ToolAnswer {
     let OfTask { task_id } = read(arguments)?;
-    let hooks: Vec<Value> = desk.hooks(&task_id)?.into_iter().map(listed).collect();
+    let hooks: Vec<Value> = tools.hooks(&task_id)?.into_iter().map(listed).collect();
     Ok(json!({ "taskId": task_id, "hookCount": hooks.len(), "hooks": hooks }))
 }
 
@@ -148,8 +148,8 @@ fn listed(hook: RegisteredStopHook) -> Value {
     json!({ "id": hook.id, "enabled": hook.enabled, "metadata": metadata })
 }
 
-fn clear(desk: &AgentTools, arguments: Arguments) -> ToolAnswer {
+fn clear(tools: &AgentTools, arguments: Arguments) -> ToolAnswer {
     let OfTask { task_id } = read(arguments)?;
-    let cleared = desk.clear(&task_id)?;
+    let cleared = tools.clear(&task_id)?;
     Ok(json!({ "taskId": task_id, "hooksCleared": cleared }))
 }

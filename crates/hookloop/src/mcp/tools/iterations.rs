@@ -88,7 +88,7 @@ struct LoopArguments {
     circuit_breaker_threshold: Option<u32>,
 }
 
-fn start(desk: &AgentTools, arguments: Arguments) -> ToolAnswer {
+fn start(tools: &AgentTools, arguments: Arguments) -> ToolAnswer {
     let wish: LoopArguments = read(arguments)?;
     let promises: Result<Vec<Promise>, ToolRefusal> =
         wish.completion_promises.iter().map(|text| promise(text)).collect();
@@ -98,7 +98,7 @@ fn start(desk: &AgentTools, arguments: Arguments) -> ToolAnswer {
         promises: promises?,
         circuit_breaker: wish.circuit_breaker_threshold,
     };
-    let iteration = desk.start(&wish)?;
+    let iteration = tools.start(&wish)?;
     Ok(present([
         ("iterationId", json!(iteration.id.as_str())),
         ("taskId", json!(iteration.task)),
@@ -118,10 +118,10 @@ struct ValidateArguments {
     agent_output: String,
 }
 
-fn validate(desk: &AgentTools, arguments: Arguments) -> ToolAnswer {
+fn validate(tools: &AgentTools, arguments: Arguments) -> ToolAnswer {
     let ValidateArguments { iteration_id, agent_output } = read(arguments)?;
     let ValidationReport { id, number, passed, signal, promises, feedback, results, hook } =
-        desk.validate(&iteration_id, &agent_output)?;
+        tools.validate(&iteration_id, &agent_output)?;
     let results: Vec<Value> = results.iter().map(result).collect();
     Ok(present([
         ("iterationId", json!(id.as_str())),
@@ -173,9 +173,9 @@ struct NextArguments {
     _agent_context: Option<Value>,
 }
 
-fn next(desk: &AgentTools, arguments: Arguments) -> ToolAnswer {
+fn next(tools: &AgentTools, arguments: Arguments) -> ToolAnswer {
     let wanted: NextArguments = read(arguments)?;
-    let iteration = desk.next(&wanted.iteration_id)?;
+    let iteration = tools.next(&wanted.iteration_id)?;
     Ok(present([
         ("iterationId", json!(iteration.id.as_str())),
         ("iterationNumber", json!(iteration.number)),
@@ -200,11 +200,11 @@ struct CompleteArguments {
     completion_promise: String,
 }
 
-fn complete(desk: &AgentTools, arguments: Arguments) -> ToolAnswer {
+fn complete(tools: &AgentTools, arguments: Arguments) -> ToolAnswer {
     let wanted: CompleteArguments = read(arguments)?;
     let promised = promise(&wanted.completion_promise)?;
     let LoopCompletion { id, task, at, iterations, promise, is_claim, prompt } =
-        desk.complete(&wanted.iteration_id, promised)?;
+        tools.complete(&wanted.iteration_id, promised)?;
     let (status, message) = if is_claim {
         ("claimed", json!("noted as a claim: gates are held against it when the turn ends"))
     } else {

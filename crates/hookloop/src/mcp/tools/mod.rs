@@ -215,8 +215,8 @@ impl AgentTool {
     }
 
     /// Blocks: it reads and writes the project, and may run gates for minutes.
-    pub(super) fn call(&self, desk: &AgentTools, checked: Arguments) -> ToolAnswer {
-        (self.run)(desk, checked)
+    pub(super) fn call(&self, tools: &AgentTools, checked: Arguments) -> ToolAnswer {
+        (self.run)(tools, checked)
     }
 }
 

@@ -88,9 +88,9 @@ struct GetArguments {
     task_id: String,
 }
 
-fn get(desk: &AgentTools, arguments: Arguments) -> ToolAnswer {
+fn get(tools: &AgentTools, arguments: Arguments) -> ToolAnswer {
     let GetArguments { task_id: id } = read(arguments)?;
-    let TaskDetail { task, depends_on, notes } = desk.task(&id)?;
+    let TaskDetail { task, depends_on, notes } = tools.task(&id)?;
     let mut answer = small(&task);
     if !depends_on.is_empty() {
         answer["dependsOn"] = depends_on.iter().map(|task| json!(task.id)).collect();
@@ -109,11 +109,11 @@ struct ListArguments {
     limit: Option<u32>,
 }
 
-fn list(desk: &AgentTools, arguments: Arguments) -> ToolAnswer {
+fn list(tools: &AgentTools, arguments: Arguments) -> ToolAnswer {
     let wanted: ListArguments = read(arguments)?;
     let status = wanted.status.as_deref().map(state).transpose()?;
     let limit = wanted.limit.unwrap_or(LISTED).clamp(1, LISTED_MAX) as usize;
-    let tasks = desk.tasks(status, wanted.label.as_deref(), limit)?;
+    let tasks = tools.tasks(status, wanted.label.as_deref(), limit)?;
     let tasks: Vec<Value> = tasks.iter().map(small).collect();
     Ok(json!({ "tasks": tasks }))
 }
@@ -132,7 +132,7 @@ struct AddArguments {
     depends_on: Vec<String>,
 }
 
-fn add(desk: &AgentTools, arguments: Arguments) -> ToolAnswer {
+fn add(tools: &AgentTools, arguments: Arguments) -> ToolAnswer {
     let wanted: AddArguments = read(arguments)?;
     let spec = TaskSpec {
         goal: wanted.title,
@@ -144,7 +144,7 @@ fn add(desk: &AgentTools, arguments: Arguments) -> ToolAnswer {
         parent_task_id: None,
         not_before: None,
     };
-    Ok(small(&desk.add(spec, &wanted.depends_on)?))
+    Ok(small(&tools.add(spec, &wanted.depends_on)?))
 }
 
 fn priority(number: u32) -> Result<Priority, ToolRefusal> {
@@ -161,14 +161,14 @@ struct UpdateArguments {
     blocked_reason: Option<String>,
 }
 
-fn update(desk: &AgentTools, arguments: Arguments) -> ToolAnswer {
+fn update(tools: &AgentTools, arguments: Arguments) -> ToolAnswer {
     let wanted: UpdateArguments = read(arguments)?;
     let change = RequestedChange {
         state: wanted.status.as_deref().map(state).transpose()?,
         notes: wanted.notes,
         blocked_reason: wanted.blocked_reason,
     };
-    Ok(small(&desk.update(&wanted.task_id, &change)?))
+    Ok(small(&tools.update(&wanted.task_id, &change)?))
 }
 
 /// Our word for a state, or that of the tools that agents know.

@@ -8,7 +8,7 @@ use super::*;
 
 struct Stage {
     _directory: tempfile::TempDir,
-    desk: AgentTools,
+    tools: AgentTools,
 }
 
 fn stage() -> Stage {
@@ -18,7 +18,7 @@ fn stage() -> Stage {
     let place = ProjectPaths::at(&root, &root.join("state"));
     let nothing = LaunchContext::default();
     let project = Project::open(&place, "tester", &nothing).unwrap();
-    Stage { _directory: directory, desk: AgentTools::new(project, None).unwrap() }
+    Stage { _directory: directory, tools: AgentTools::new(project, None).unwrap() }
 }
 
 /// Something that the field takes.
@@ -42,13 +42,13 @@ fn samples(tool: &AgentTool, wanted: impl Fn(&ToolField) -> bool) -> Arguments {
 }
 
 /// Returns the result of a call: nothing, or the code of its error.
-fn outcome(tool: &AgentTool, desk: &AgentTools, arguments: Arguments) -> Option<&'static str> {
-    let answer = tool.check(arguments).and_then(|checked| tool.call(desk, checked));
+fn outcome(tool: &AgentTool, tools: &AgentTools, arguments: Arguments) -> Option<&'static str> {
+    let answer = tool.check(arguments).and_then(|checked| tool.call(tools, checked));
     answer.err().map(|refusal| refusal.code)
 }
 
 #[test]
-fn what_the_schema_allows_is_read() {
+fn arguments_that_match_the_schema_are_accepted() {
     let stage = stage();
     for tool in TOOLS {
         let nulls = tool.fields.iter().filter(|field| !field.is_needed);
@@ -56,14 +56,14 @@ fn what_the_schema_allows_is_read() {
         let sparse: Arguments =
             samples(tool, |field| field.is_needed).into_iter().chain(nulls).collect();
         for arguments in [samples(tool, |_| true), samples(tool, |field| field.is_needed), sparse] {
-            let code = outcome(tool, &stage.desk, arguments.clone());
+            let code = outcome(tool, &stage.tools, arguments.clone());
             assert_ne!(code, Some("invalid_argument"), "{} {arguments:?}", tool.name);
         }
     }
 }
 
 #[test]
-fn what_the_schema_does_not_allow_is_refused_by_name() {
+fn arguments_that_violate_the_schema_are_refused_by_name() {
     for tool in TOOLS {
         let whole = samples(tool, |_| true);
         for field in tool.fields {
@@ -99,7 +99,7 @@ fn what_the_schema_does_not_allow_is_refused_by_name() {
 }
 
 #[test]
-fn schemas_say_what_is_checked_and_nothing_else() {
+fn tool_schemas_list_exactly_the_checked_arguments() {
     for tool in TOOLS {
         let schema = tool.schema();
         let keys: BTreeSet<&str> = schema.keys().map(String::as_str).collect();
@@ -111,7 +111,7 @@ fn schemas_say_what_is_checked_and_nothing_else() {
 }
 
 #[test]
-fn an_agent_brings_no_rules() {
+fn validation_rules_of_an_agent_are_refused() {
     let refusal = iterations::START
         .check(Map::from_iter([
             ("taskId".to_owned(), json!("x")),
@@ -124,6 +124,6 @@ fn an_agent_brings_no_rules() {
 
 /// Agents are allowed these by name.
 #[test]
-fn the_engine_knows_the_tools() {
+fn the_list_of_allowed_tools_has_every_tool() {
     assert_eq!(TOOLS.map(|tool| tool.name), hookloop_agents::tools::TOOLS);
 }

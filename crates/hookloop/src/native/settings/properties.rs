@@ -159,13 +159,13 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 1500, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn what_was_put_in_comes_out(bytes in prop::collection::vec(any::<u8>(), 0..300), entries in entries()) {
+    fn uninstall_restores_the_original_settings(bytes in prop::collection::vec(any::<u8>(), 0..300), entries in entries()) {
         check(&made(&bytes), &entries);
     }
 
     /// The user writes something before, into and behind what we put in; only that stays.
     #[test]
-    fn what_a_user_wrote_stays(bytes in prop::collection::vec(any::<u8>(), 0..300), entries in entries()) {
+    fn uninstall_keeps_later_edits_of_the_user(bytes in prop::collection::vec(any::<u8>(), 0..300), entries in entries()) {
         let original = made(&bytes);
         let root = JsoncDocument::read(&original).unwrap().root.unwrap();
         prop_assume!(!root.items().is_empty());
@@ -179,7 +179,7 @@ proptest! {
 
     /// A user's entry in a list or group that hookloop created stays with its container.
     #[test]
-    fn what_a_user_wrote_among_ours_stays(bytes in prop::collection::vec(any::<u8>(), 0..300), entries in entries()) {
+    fn uninstall_keeps_entries_of_the_user_in_groups_of_hookloop(bytes in prop::collection::vec(any::<u8>(), 0..300), entries in entries()) {
         let original = made(&bytes);
         let installed = install(Some(&original), &entries).unwrap().text;
         let last = Value::from(entries[2].command.as_str()).to_string();
@@ -192,7 +192,7 @@ proptest! {
     }
 
     #[test]
-    fn nothing_is_ever_written_that_is_not_json(text in ".{0,80}", entries in entries()) {
+    fn installing_into_any_text_writes_valid_json(text in ".{0,80}", entries in entries()) {
         if let Ok(edited) = install(Some(&text), &entries) {
             check(&text, &entries);
             prop_assert!(JsoncDocument::read(&edited.text).is_ok());
@@ -201,7 +201,7 @@ proptest! {
 }
 
 #[test]
-fn files_that_need_care() {
+fn install_and_uninstall_restore_files_of_unusual_layout() {
     for entries in NativeAgent::ALL.map(|agent| agent.entries("hookloop")) {
         for original in [
             "",
@@ -231,7 +231,7 @@ fn files_that_need_care() {
 }
 
 #[test]
-fn what_can_not_be_changed_is_left() {
+fn invalid_settings_are_refused_with_line_and_column() {
     let entries = NativeAgent::Claude.entries("hookloop");
     for (text, place) in [
         ("[]", (1, 1)),

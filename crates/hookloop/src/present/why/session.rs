@@ -2,6 +2,7 @@
 
 use hookloop_core::event::EventBody;
 use hookloop_core::id::{SessionId, Subject};
+use hookloop_core::session::facts::FILES_CHANGED;
 use hookloop_core::session::plan::counted;
 use hookloop_core::session::{
     Session, SessionLimit, SessionOutcome, SessionPhase, TurnEnded, stop,
@@ -25,7 +26,8 @@ pub(crate) fn of_session(row: &SessionRow, session: &Session, is_running: bool) 
     let mut reasons = of_outcome(session);
     reasons.extend(of_last_turn(session));
     for check in session.failing.iter().flatten() {
-        reasons.push(format!("fails: {check}"));
+        let verb = if check.starts_with(FILES_CHANGED) { "" } else { "fails: " };
+        reasons.push(format!("{verb}{check}"));
     }
     for receipt in &session.receipts {
         let tree = receipt.tree.as_deref().unwrap_or("no tree");
@@ -132,7 +134,7 @@ fn next_command(row: &SessionRow, session: &Session, is_running: bool) -> String
 
 /// Returns the options of `hookloop resume` that let a session continue; none if it can't.
 pub(super) fn resume_options(session: &Session, is_running: bool) -> Option<String> {
-    if is_running || session.plan.worker.is_some() || session.plan.has_guest() {
+    if is_running || session.plan.worker.is_some() || session.plan.is_external() {
         return None;
     }
     Some(match &session.outcome {

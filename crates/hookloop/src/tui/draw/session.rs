@@ -233,7 +233,7 @@ fn speech(state: &ScreenState, shown: &SessionContent, area: Rect) -> Vec<Line<'
         (AgentOutput::Elsewhere(machine), true) => {
             notice(format!("the agent runs on {machine}: its output appears here after the turn"))
         }
-        (AgentOutput::Guest, true) => {
+        (AgentOutput::External, true) => {
             notice("external session: its output is in its own terminal".to_owned())
         }
         (AgentOutput::Nothing, true) => notice("no output yet".to_owned()),

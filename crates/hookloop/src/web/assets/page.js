@@ -1,4 +1,4 @@
-// Keeps a page up to date, and sends what people decide on it. Without this the page can be read, and reloaded by hand.
+// Keeps a page up to date, and sends what people decide on it. Without this the page can be read, and reloaded by its reader.
 
 /// Between two requests for parts that have changed.
 const REFRESH_PAUSE_MS = 200;

@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn boxes_are_right_of_what_they_need() {
+    fn task_boxes_are_right_of_their_dependencies() {
         assert_eq!(check(0, &[]), PlacedGraph::default());
         let placed = check(4, &[(0, 1), (1, 2), (0, 2), (3, 2)]);
         let columns: Vec<u64> = placed.boxes.iter().map(|(x, _)| x / 150).collect();
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_that_need_not_cross_do_not() {
+    fn avoidable_crossings_of_lines_are_avoided() {
         let placed = check(4, &[(0, 3), (1, 2)]);
         let zero = placed.boxes[0].1;
         let one = placed.boxes[1].1;
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn many_are_placed() {
+    fn a_graph_of_120_boxes_is_placed() {
         let lines: Vec<(usize, usize)> = (0..120)
             .flat_map(|to| {
                 (0..to).filter(move |from| (from * 7 + to) % 11 == 0).map(move |from| (from, to))
@@ -240,7 +240,7 @@ mod tests {
 
     /// Any graph is drawn, in bounded time.
     #[test]
-    fn a_cycle_hurts_nobody() {
+    fn a_graph_with_a_cycle_is_placed() {
         let placed = place(2, &[(0, 1), (1, 0)], SIZES);
         assert_eq!(placed.boxes.len(), 2);
     }

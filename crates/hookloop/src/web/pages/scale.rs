@@ -149,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_short_can_be_seen_and_nothing_is_outside() {
+    fn bars_have_a_minimum_width_and_stay_within_the_timeline() {
         let scale = Scale { from: Timestamp(1_000), span_ms: 1_000_000 };
         assert_eq!(scale.extent(Timestamp(1_000), Timestamp(1_001_000)), (LEFT, WIDTH - LEFT));
         assert_eq!(scale.extent(Timestamp(1_000), Timestamp(1_001)), (LEFT, BAR_MIN));

@@ -71,7 +71,7 @@ fn facts(visit: &PageVisit<'_>, row: &SessionRow, record: &SessionRecord) -> Cli
     let why::StateReasons { mut reasons, next, .. } = reason;
     // Those have a list of their own here.
     reasons.retain(|reason| !reason.starts_with(why::RECEIPT));
-    let is_guest = lookup::is_of_guest(row);
+    let is_external = lookup::is_external(row);
     let limits = &session.plan.limits;
     Ok(context! {
         id => row.id.as_str(), class => class(&state), state => &state, reasons, next,
@@ -91,9 +91,9 @@ fn facts(visit: &PageVisit<'_>, row: &SessionRow, record: &SessionRecord) -> Cli
             tree => receipt.tree.as_deref().map(present::short_hash),
         }).collect::<Vec<_>>(),
         is_pausing => session.pause_requested && is_running,
-        can_pause => is_running && !is_guest && !session.pause_requested,
-        can_stop => is_running && !is_guest,
-        can_resume => !row.is_over() && !is_guest && (row.state == SessionState::Paused || state == SessionState::Interrupted.name()),
+        can_pause => is_running && !is_external && !session.pause_requested,
+        can_stop => is_running && !is_external,
+        can_resume => !row.is_over() && !is_external && (row.state == SessionState::Paused || state == SessionState::Interrupted.name()),
         can_tell => !row.is_over(),
         action => visit.address("do"),
     })

@@ -218,7 +218,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bars_stay_in_the_picture_whatever_agents_say() {
+    fn usage_bars_stay_within_the_chart_at_any_cost() {
         let row = |day, agent: &str, cost_micros| UsageOfDay {
             day: Day(day),
             agent: agent.to_owned(),
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn a_share_is_of_what_is_left_least() {
+    fn the_shown_share_is_that_of_the_most_used_budget_limit() {
         let bounds = BudgetBounds { cost_micros: Some(100), tokens: Some(10), turns: None };
         assert_eq!(share(bounds, Amount { cost_micros: 20, tokens: 9, turns: 7 }), 90);
         assert_eq!(share(bounds, Amount::ALL), 100);

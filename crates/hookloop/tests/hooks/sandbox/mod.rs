@@ -140,7 +140,7 @@ fn successes(project: &Project, which: impl Fn(&Attempt) -> bool) -> Vec<&'stati
 }
 
 #[test]
-fn without_a_sandbox_every_attempt_works() {
+fn every_escape_attempt_works_without_a_sandbox() {
     let outside = Outside::new();
     let project = project(&Value::Null, &outside);
     let worked = successes(&project, |_| true);
@@ -151,7 +151,7 @@ fn without_a_sandbox_every_attempt_works() {
 }
 
 #[test]
-fn in_a_sandbox_no_attempt_works() {
+fn no_escape_attempt_works_in_a_sandbox() {
     let outside = Outside::new();
     let before = outside.files();
     let project = project(&json!({ "network": "none", "write": ["worktree"] }), &outside);
@@ -161,7 +161,7 @@ fn in_a_sandbox_no_attempt_works() {
 }
 
 #[test]
-fn each_half_of_a_sandbox_stops_its_part() {
+fn network_and_write_limits_each_stop_their_escape_attempts() {
     for (sandbox, half) in
         [(json!({ "network": "none" }), By::Network), (json!({ "write": ["worktree"] }), By::Write)]
     {
@@ -185,7 +185,7 @@ fn run(project: &Project, sandbox: &str, script: &str) -> Value {
 const FULL: &str = "{network: none, write: [worktree, tmp]}";
 
 #[test]
-fn ordinary_work_goes_on() {
+fn ordinary_file_and_git_operations_work_in_a_sandbox() {
     let project = Project::new();
     let run = run(
         &project,
@@ -236,7 +236,7 @@ fn a_sandboxed_hook_has_the_files_and_the_environment_of_any_other() {
 }
 
 #[test]
-fn places_are_the_ones_that_are_named() {
+fn a_sandboxed_hook_writes_only_to_the_named_paths() {
     let project = Project::new();
     std::fs::create_dir(project.root().join("out")).unwrap();
     let elsewhere = tempfile::tempdir().unwrap();
@@ -252,7 +252,7 @@ fn places_are_the_ones_that_are_named() {
 }
 
 #[test]
-fn a_place_that_is_not_what_it_says_is_refused() {
+fn missing_linked_or_internal_write_paths_are_refused() {
     let project = Project::new();
     std::os::unix::fs::symlink("/", project.root().join("link")).unwrap();
     let state = project.state();
@@ -270,7 +270,7 @@ fn a_place_that_is_not_what_it_says_is_refused() {
 }
 
 #[test]
-fn what_does_not_start_in_a_sandbox_says_why() {
+fn a_missing_program_in_a_sandbox_is_reported() {
     let project = Project::with_config(
         "hooks:\n  on_task_complete:\n    - {name: check, command: [/no/such/program], sandbox: {network: none}}\n",
     );
@@ -281,7 +281,7 @@ fn what_does_not_start_in_a_sandbox_says_why() {
 }
 
 #[test]
-fn it_is_told_what_is_enforced() {
+fn trust_and_doctor_show_that_the_sandbox_is_enforced() {
     let project = Project::with_config(
         "hooks:\n  on_task_complete:\n    - {name: check, command: 'true', timeout: 5, sandbox: {network: none, write: [tmp]}}\n",
     );
@@ -295,7 +295,7 @@ fn it_is_told_what_is_enforced() {
 
 /// A sandbox that can't be enforced is refused: here the kernel reports that it has no Landlock.
 #[test]
-fn a_sandbox_that_can_not_be_enforced_is_no_permission() {
+fn a_hook_does_not_run_if_its_sandbox_cannot_be_enforced() {
     let project = Project::with_config(
         "hooks:\n  on_task_complete:\n    - {name: check, command: touch ran, sandbox: {network: none}}\n",
     );
@@ -332,7 +332,7 @@ fn a_sandbox_that_can_not_be_enforced_is_no_permission() {
 }
 
 #[test]
-fn another_sandbox_or_other_limits_are_another_hook() {
+fn a_hook_with_a_changed_sandbox_or_limit_needs_trust() {
     let config = |options: &str| {
         format!("hooks:\n  on_task_complete:\n    - {{name: check, command: 'true', {options}}}\n")
     };

@@ -12,7 +12,7 @@ fn told(status: u16, headers: Headers<'_>, body: &str) -> ForgeError {
 }
 
 #[test]
-fn what_to_do_next_follows_from_status_and_headers() {
+fn status_and_headers_determine_the_error_class() {
     let retry = |error: &ForgeError| matches!(error, ForgeError::Retry { .. });
     let human = |error: &ForgeError| matches!(error, ForgeError::NeedsHuman { .. });
     let stale = |error: &ForgeError| matches!(error, ForgeError::Stale { .. });
@@ -45,7 +45,7 @@ fn what_to_do_next_follows_from_status_and_headers() {
 }
 
 #[test]
-fn complaints_are_passed_on_in_any_shape() {
+fn error_details_of_any_shape_are_in_the_message() {
     for (errors, expected) in [
         (r#"[{"field": "head", "code": "invalid"}]"#, "GitHub answered 422: no: head is invalid"),
         (r#"[{"code": "custom", "message": "x"}, "y"]"#, "GitHub answered 422: no: x: y"),
@@ -58,7 +58,7 @@ fn complaints_are_passed_on_in_any_shape() {
 }
 
 #[test]
-fn a_wait_is_what_was_asked_for_within_reason() {
+fn retry_delay_follows_the_headers_up_to_a_maximum() {
     let after = |headers: Headers<'_>| match told(429, headers, "") {
         ForgeError::Retry { after, .. } => after,
         error => panic!("{error:?}"),
@@ -79,7 +79,7 @@ fn a_wait_is_what_was_asked_for_within_reason() {
 }
 
 #[test]
-fn errors_of_graphql_have_a_type() {
+fn graphql_error_types_determine_the_error_class() {
     let of = |kind: &str| {
         let error = serde_json::json!({ "type": kind, "message": "m" });
         GithubRefusal::of_graphql(&error, str::to_owned).error

@@ -23,7 +23,7 @@ fn a_merge_keeps_comments_order_and_indentation() {
 }
 
 #[test]
-fn what_is_there_is_not_added_again() {
+fn existing_hooks_and_settings_are_not_added_again() {
     let before = "version: 1\nhooks:\n  before_submit:\n    - run_tests\nloop: {stop_when: turn}\n";
     let import =
         json!({"hooks": {"before_submit": [{"use": "run_tests"}]}, "loop": {"stop_when": "turn"}});
@@ -47,7 +47,7 @@ fn hooks_without_names_get_numbers() {
 }
 
 #[test]
-fn empty_values_make_room_and_line_ends_stay() {
+fn empty_sections_are_filled_and_line_endings_are_kept() {
     let import = sections(json!({"hooks": {"stop": [{"name": "lint", "command": "make lint"}]}}));
     let block = "  stop:\n    - name: lint\n      command: make lint\n";
     for (before, expected) in [
@@ -103,7 +103,7 @@ fn a_file_with_a_mistake_is_refused_with_its_line() {
 }
 
 #[test]
-fn conflicts_are_named() {
+fn conflicting_hooks_and_settings_are_named() {
     let before = "version: 1\nhooks:\n  stop:\n    - {name: tests, command: make test}\nlimits:\n  max_cost: 1\n";
     let import = json!({"hooks": {"stop": [{"name": "tests", "command": "npm test"}]}, "limits": {"max_cost": 5}});
     let Err(MergeError::Conflicts(conflicts)) = merge(before, &sections(import)) else {
@@ -115,7 +115,7 @@ fn conflicts_are_named() {
 }
 
 #[test]
-fn a_layout_that_can_not_be_edited_is_refused() {
+fn yaml_in_flow_style_that_cannot_be_edited_is_refused() {
     let import = json!({"hooks": {"stop": [{"name": "lint", "command": "make lint"}]}});
     for before in [
         "version: 1\nhooks: {stop: [{name: tests, command: make test}]}\n",

@@ -151,7 +151,7 @@ impl fmt::Display for AgentPowers<'_> {
         let settings = self.0;
         match (settings.dialect, settings.permissions) {
             (AgentDialect::Command, _) => {
-                return f.write_str("do what the program does: hookloop keeps nothing from it");
+                return f.write_str("do what the program does: hookloop does not restrict it");
             }
             (AgentDialect::Scripted, _) => return f.write_str("play the turns in its file"),
             (_, AgentPermissions::Full) => {

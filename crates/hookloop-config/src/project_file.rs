@@ -289,6 +289,17 @@ hooks:
         check("hooks: {}\n", 1, "begin the file with `version: 1`");
         check("version: 1\nhook: {}\n", 2, "hook");
         check("version: 1\nhooks: {}\nhooks: {}\n", 3, "`hooks` is there twice");
+        check(
+            "version: 1\nlimits:\n  max_cost: lots # more\n",
+            3,
+            "expected a number, such as 5, found `lots`",
+        );
+        check("version: 1\nlimits:\n\tmax_cost: 5\n", 3, "indent with spaces, not tabs");
+        check(
+            "version: 1\nhooks:\n  stop:\n  - name: x\n\tcommand: a\n",
+            4,
+            "line 5 begins with a tab",
+        );
         check("version: 1\nhooks:\n  task_done:\n    - auto-create-review-task\n", 3, "task_done");
         check("version: 1\nhooks:\n  stop: []\n  task_done:\n\n    - a\n", 4, "task_done");
         check(

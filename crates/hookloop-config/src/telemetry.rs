@@ -7,7 +7,7 @@ use crate::secret_text::SecretSource;
 
 /// The settings of the user's own file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct TelemetryWish {
+pub struct TelemetryConfig {
     pub is_off: bool,
     pub endpoint: Option<String>,
     pub headers: Vec<(String, SecretSource)>,

@@ -22,7 +22,7 @@ use crate::paths::ProjectPaths;
 use crate::policy::PolicySet;
 use crate::repository::RepositorySource;
 use crate::secret_references::SecretBook;
-use crate::telemetry::TelemetryWish;
+use crate::telemetry::TelemetryConfig;
 
 /// The location of a project's log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -98,7 +98,7 @@ pub struct UserConfig {
     /// The projects that workers on this machine serve, by name.
     pub projects: BTreeMap<String, ProjectRules>,
     /// The destination of traces.
-    pub telemetry: TelemetryWish,
+    pub telemetry: TelemetryConfig,
     /// The proxy and certificates of requests.
     pub network: UserNetwork,
     pub(crate) durability: NatsDurability,

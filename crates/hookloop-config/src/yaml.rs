@@ -164,6 +164,8 @@ pub(crate) fn from_yaml<T: serde::de::DeserializeOwned>(text: &str) -> Result<T,
             Some(which) => {
                 format!("anchors, aliases and files this large or deep are not read ({which})")
             }
+            None if message.starts_with("invalid floating point") => not_a_number(text, at),
+            None if is_about_tab(&message) => about_tab(text, at),
             None => in_plain_words(message.split(" at line ").next().unwrap_or(&message)),
         };
         ConfigComplaint { at, message }
@@ -186,6 +188,44 @@ where
     T: std::str::FromStr<Err: fmt::Display>,
 {
     word.value.parse().map_err(|error| ConfigComplaint::new(word.referenced, error))
+}
+
+/// Longest part of a wrong value that a message quotes, in characters.
+const QUOTED_MAX: usize = 40;
+
+/// Returns the complaint about a value at this place that has to be a number.
+fn not_a_number(text: &str, at: Option<Location>) -> String {
+    let found = at.and_then(|at| {
+        let line = usize::try_from(at.line()).ok()?.checked_sub(1)?;
+        let before = usize::try_from(at.column()).ok()?.checked_sub(1)?;
+        let rest: String = text.lines().nth(line)?.chars().skip(before).collect();
+        let value = rest.split([',', '}', ']', '#']).next().unwrap_or_default().trim();
+        let value: String = value.chars().take(QUOTED_MAX).collect();
+        (!value.is_empty()).then(|| format!(", found `{value}`"))
+    });
+    format!("expected a number, such as 5{}", found.unwrap_or_default())
+}
+
+/// Whether the parser complains about a tab in an indentation.
+fn is_about_tab(message: &str) -> bool {
+    let known = ["tabs disallowed", "tab cannot be used as indentation", "found a tab"];
+    known.iter().any(|theirs| message.contains(theirs))
+}
+
+/// Returns the complaint about a tab, with its line if the parser noticed it in an earlier one.
+fn about_tab(text: &str, at: Option<Location>) -> String {
+    let known = at.map_or(1, |at| at.line());
+    let is_indented_by_tab = |line: &str| {
+        let indentation = line.len() - line.trim_start_matches([' ', '\t']).len();
+        line[..indentation].contains('\t')
+    };
+    let mut lines = (1..).zip(text.lines()).skip_while(|(number, _)| *number < known);
+    match lines.find(|(_, line)| is_indented_by_tab(line)) {
+        Some((number, _)) if number != known => {
+            format!("indent with spaces, not tabs: line {number} begins with a tab")
+        }
+        _ => "indent with spaces, not tabs".to_owned(),
+    }
 }
 
 /// Returns a parser's complaint in the words of a YAML author.

@@ -16,6 +16,16 @@ fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&
     alike.max_by(|(a, _), (b, _)| a.total_cmp(b)).map(|(_, other)| other)
 }
 
+/// Maximum changes of single characters between a mistyped name and the meant one.
+const TYPING_ERRORS_MAX: usize = 2;
+
+/// Whether `name` is probably `known` with typing errors: few changes, and in less than half of it.
+pub fn is_mistyped(name: &str, known: &str) -> bool {
+    let distance = strsim::osa_distance(name, known);
+    let length = name.chars().count().max(known.chars().count());
+    distance <= TYPING_ERRORS_MAX && distance * 2 < length
+}
+
 /// Returns the question whether the nearest name was meant, to put behind an error; empty if there is none.
 pub fn did_you_mean<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     nearest(name, known).map_or(String::new(), |other| format!("; did you mean `{other}`?"))
@@ -33,5 +43,18 @@ mod tests {
         assert_eq!(nearest("cost", known), Some("max_cost"));
         assert_eq!(nearest("unrelated", known), None);
         assert_eq!(did_you_mean("stopp", known), "; did you mean `stop`?");
+    }
+
+    #[test]
+    fn only_few_changed_characters_are_a_typing_error() {
+        let check = |name: &str, known: &str, expected: bool| {
+            assert_eq!(is_mistyped(name, known), expected, "{name} for {known}");
+        };
+        check("ad", "add", true);
+        check("lst", "list", true);
+        check("stauts", "status", true);
+        check("start", "status", false);
+        check("list", "dispatch", false);
+        check("lst", "stop", false);
     }
 }

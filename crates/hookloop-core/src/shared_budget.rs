@@ -318,7 +318,7 @@ impl SharedBudget {
     /// Returns the reservation for a turn of a session with `left` of its own limits.
     ///
     /// It never exceeds the whole budget: then no turn could begin.
-    pub fn wish(&self, left: Amount) -> Amount {
+    pub fn amount(&self, left: Amount) -> Amount {
         let turn = Amount {
             cost_micros: self.reserve_per_turn.cost_micros.unwrap_or(TURN_COST_MICROS),
             tokens: self.reserve_per_turn.tokens.unwrap_or(TURN_TOKENS),
@@ -339,8 +339,8 @@ impl SharedBudget {
             && is_enough(of_tokens, reserved.tokens, needed.tokens)
     }
 
-    /// Returns whether `wish` can be reserved in addition to all reservations.
-    pub fn reserve(&self, standing: &BudgetStanding, wish: Amount) -> ReservationAnswer {
+    /// Returns whether `amount` can be reserved in addition to all reservations.
+    pub fn reserve(&self, standing: &BudgetStanding, amount: Amount) -> ReservationAnswer {
         let periods = [
             (BudgetPeriod::Day, self.day, standing.day),
             (BudgetPeriod::Total, self.total, standing.total),
@@ -348,11 +348,11 @@ impl SharedBudget {
         let mut answer = ReservationAnswer::Granted;
         for (period, limit, spent) in periods {
             let reserved = standing.open;
-            let shortage = Shortage { period, limit, spent, reserved, wanted: wish };
-            if limit.allow(spent.plus(reserved).plus(wish)) && !limit.is_reached(spent) {
+            let shortage = Shortage { period, limit, spent, reserved, wanted: amount };
+            if limit.allow(spent.plus(reserved).plus(amount)) && !limit.is_reached(spent) {
                 continue;
             }
-            if limit.is_reached(spent) || !limit.allow(spent.plus(wish)) {
+            if limit.is_reached(spent) || !limit.allow(spent.plus(amount)) {
                 return ReservationAnswer::Exhausted(shortage);
             }
             answer = ReservationAnswer::Wait(shortage);
@@ -369,7 +369,7 @@ impl fmt::Display for SharedBudget {
             (true, false) => write!(f, "{} in total", self.total)?,
             (true, true) => return f.write_str("none"),
         }
-        write!(f, "; {} reserved for a turn", self.wish(Amount::ALL))
+        write!(f, "; {} reserved for a turn", self.amount(Amount::ALL))
     }
 }
 
@@ -388,10 +388,10 @@ mod tests {
     #[test]
     fn a_reservation_is_granted_waits_or_finds_the_budget_exhausted() {
         let budget = SharedBudget { day: bound(100), ..SharedBudget::default() };
-        let check = |spent: u64, open: u64, wish: u64| {
+        let check = |spent: u64, open: u64, amount: u64| {
             let spent = dollars(spent);
             let standing = BudgetStanding { day: spent, total: spent, open: dollars(open) };
-            match budget.reserve(&standing, dollars(wish)) {
+            match budget.reserve(&standing, dollars(amount)) {
                 ReservationAnswer::Granted => "granted",
                 ReservationAnswer::Wait(_) => "wait",
                 ReservationAnswer::Exhausted(_) => "exhausted",
@@ -438,8 +438,8 @@ mod tests {
         let left = Amount::ALL;
         let budget =
             SharedBudget { day: bound(5), reserve_per_turn: bound(10), ..SharedBudget::default() };
-        assert_eq!(budget.wish(left).cost_micros, 5);
-        assert_eq!(budget.wish(Amount { cost_micros: 3, ..left }).cost_micros, 3);
-        assert_eq!(budget.wish(left).tokens, TURN_TOKENS);
+        assert_eq!(budget.amount(left).cost_micros, 5);
+        assert_eq!(budget.amount(Amount { cost_micros: 3, ..left }).cost_micros, 3);
+        assert_eq!(budget.amount(left).tokens, TURN_TOKENS);
     }
 }

@@ -77,7 +77,7 @@ proptest! {
     fn reservations_in_any_order_never_exceed_the_budget(acts in prop::collection::vec(act(), 0..200)) {
         let bound = |cost| BudgetBounds { cost_micros: Some(cost), ..BudgetBounds::default() };
         let budget = SharedBudget { day: bound(LIMIT), total: BudgetBounds::default(), reserve_per_turn: bound(TURN) };
-        let wish = budget.wish(dollars(u64::MAX));
+        let amount = budget.amount(dollars(u64::MAX));
         let mut history = History::default();
         for (session, act) in acts {
             let is_open = history.open().contains_key(&session);
@@ -85,7 +85,7 @@ proptest! {
                 (Act::Begin, false) => {
                     let standing = history.standing();
                     let (spent, open) = (standing.day.cost_micros, standing.open.cost_micros);
-                    match budget.reserve(&standing, wish) {
+                    match budget.reserve(&standing, amount) {
                         ReservationAnswer::Granted => history.0.push((session, act)),
                         // The turn fits if the other open turns use nothing.
                         ReservationAnswer::Wait(_) => prop_assert!(open > 0 && spent + TURN <= LIMIT),

@@ -15,7 +15,7 @@ use hookloop_git::forge::github::{
 use hookloop_git::forge::remote::{ForgeRepository, repository_of};
 use hookloop_git::repo::names::without_user;
 use hookloop_git::repo::{
-    CommitId, Repo, RepoDirectories, RepoWish, SettledRequest, UnfinishedOperation, WorkState,
+    CommitId, Repo, RepoDirectories, RepoOptions, SettledRequest, UnfinishedOperation, WorkState,
     Worktree,
 };
 use hookloop_git::step_error::{CommittedWork, StepError};
@@ -98,7 +98,7 @@ fn is_local(url: &str) -> bool {
 #[derive(Clone, Copy, Debug)]
 pub struct DeliveryContext<'a> {
     pub(crate) project: &'a Project,
-    pub(crate) shop: &'a DeliveryTools<'a>,
+    pub(crate) delivery_tools: &'a DeliveryTools<'a>,
     /// The worktree of the task, if there is one on this machine.
     pub(crate) worktree: Option<&'a Worktree>,
     /// The branch of the work, or its last commit if there is no worktree.
@@ -111,10 +111,10 @@ pub struct DeliveryContext<'a> {
 pub trait DeliverySteps: std::fmt::Debug + Sync {
     fn run(
         &self,
-        bench: Option<DeliveryContext<'_>>,
+        delivery_context: Option<DeliveryContext<'_>>,
         runner: &HookRunner,
         hook: &Hook,
-        occasion: &HookContext<'_>,
+        hook_context: &HookContext<'_>,
     ) -> HookRun;
 }
 
@@ -123,12 +123,12 @@ pub trait DeliverySteps: std::fmt::Debug + Sync {
 pub struct StepsInContext<'a> {
     pub steps: &'a dyn DeliverySteps,
     pub runner: &'a HookRunner,
-    pub bench: Option<DeliveryContext<'a>>,
+    pub delivery_context: Option<DeliveryContext<'a>>,
 }
 
 impl BuiltinHooks for StepsInContext<'_> {
-    fn run(&self, hook: &Hook, occasion: &HookContext<'_>) -> HookRun {
-        self.steps.run(self.bench, self.runner, hook, occasion)
+    fn run(&self, hook: &Hook, hook_context: &HookContext<'_>) -> HookRun {
+        self.steps.run(self.delivery_context, self.runner, hook, hook_context)
     }
 }
 
@@ -138,13 +138,13 @@ impl<'r> DeliveryTools<'r> {
         rules: &DeliveryRules,
         cancel: &Cancel,
     ) -> Result<DeliveryTools<'r>, StepError> {
-        let wish = RepoWish {
+        let options = RepoOptions {
             base: rules.base.clone(),
             remote: rules.remote.clone(),
             prefix: rules.branch_prefix.clone(),
             copy: rules.copy.clone(),
         };
-        let repo = Repo::at(repo_place(runner), wish, cancel)?;
+        let repo = Repo::at(repo_place(runner), options, cancel)?;
         let url = repo.target().remote.as_ref().map(|remote| remote.push_url.as_str());
         let forge = open_forge(runner, rules.forge, url)?;
         let requests = RequestSupport::of(rules.forge, &*forge, url);

@@ -429,27 +429,28 @@ impl Project {
         };
         let reaction = ReactionRun { lock: hold.lock(), event: event.id, root, depth };
         let point = Point::Event(event.body.kind().to_owned());
-        let occasion = HookContext {
+        let hook_context = HookContext {
             event: Some(&event),
             task: task.as_ref(),
             reaction: Some(reaction),
             ..HookContext::at(&point)
         };
-        let runs = self.run_hooks(&hooks, &occasion);
+        let runs = self.run_hooks(&hooks, &hook_context);
         Ok(EventProcesses::Ran(EventHookRuns { event: event.id, runs }))
     }
 
     /// Runs the hooks of a point, and returns the result of each.
-    pub(crate) fn run_hooks(&self, hooks: &[Hook], occasion: &HookContext<'_>) -> Vec<HookRun> {
+    pub(crate) fn run_hooks(&self, hooks: &[Hook], hook_context: &HookContext<'_>) -> Vec<HookRun> {
         let homeless = |hook: &Hook| {
             let reason = "there is no project directory to run it in".to_owned();
-            HookRun::unable(hook, occasion.point, HookStatus::NotStarted, reason)
+            HookRun::unable(hook, hook_context.point, HookStatus::NotStarted, reason)
         };
         match &self.runner {
             Some(runner) => {
-                let builtins = StepsInContext { steps: &DeliveryHooks, runner, bench: None };
-                let occasion = HookContext { builtins: Some(&builtins), ..*occasion };
-                hookloop_hooks::hook_sequence::run_all(runner, hooks, &occasion, &mut |_| {})
+                let builtins =
+                    StepsInContext { steps: &DeliveryHooks, runner, delivery_context: None };
+                let hook_context = HookContext { builtins: Some(&builtins), ..*hook_context };
+                hookloop_hooks::hook_sequence::run_all(runner, hooks, &hook_context, &mut |_| {})
             }
             None => hooks.iter().map(homeless).collect(),
         }
@@ -463,8 +464,8 @@ impl Project {
         event: Option<&Event>,
         task: Option<&Task>,
     ) -> HookRun {
-        let occasion = HookContext { event, task, ..HookContext::at(point) };
-        let runs = self.run_hooks(std::slice::from_ref(hook), &occasion);
+        let hook_context = HookContext { event, task, ..HookContext::at(point) };
+        let runs = self.run_hooks(std::slice::from_ref(hook), &hook_context);
         let nothing = || HookRun::skipped(hook, "it was not run".to_owned());
         runs.into_iter().next().unwrap_or_else(nothing)
     }

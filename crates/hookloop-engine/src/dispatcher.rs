@@ -15,7 +15,7 @@ use rustix::time::ClockId;
 
 use crate::command_outcome::CommandOutcome;
 use crate::error::EngineError;
-use crate::leader_lease::{BEAT, LeaderLease, LeaseStanding, SEAT_LEASE, SeatHold};
+use crate::leader_lease::{BEAT, LeaderLease, LeaseHold, LeaseStanding, SEAT_LEASE};
 use crate::lease::{ExpiredClaim, SilenceDetector};
 use crate::log_location;
 use crate::project::Project;
@@ -41,7 +41,7 @@ pub enum DispatchRound {
 pub struct Dispatcher {
     project: Project,
     /// The leader leases, from that of the dispatcher to the last one in reserve.
-    seats: [LeaderLease; 3],
+    leases: [LeaderLease; 3],
     watch: SilenceDetector,
     expired: Vec<ExpiredClaim>,
     known: Seq,
@@ -54,13 +54,13 @@ impl Dispatcher {
         let project = project.clone();
         project.store.go_live()?;
         let name = format!("{machine} {}", fresh_id());
-        let seats = [
+        let leases = [
             LeaderLease::new(HeldResource::Dispatcher, name.clone()),
             LeaderLease::new(HeldResource::Second, name.clone()),
             LeaderLease::new(HeldResource::Third, name).in_reserve(),
         ];
         let (watch, expired) = (SilenceDetector::default(), Vec::new());
-        Ok(Dispatcher { project, seats, watch, expired, known: 0, snapshot: None })
+        Ok(Dispatcher { project, leases, watch, expired, known: 0, snapshot: None })
     }
 
     /// Runs due work if this process is the leader, then waits briefly for events.
@@ -77,7 +77,7 @@ impl Dispatcher {
             if self.project.has_pending()? {
                 let project = &self.project;
                 // A hook may run for longer than the leader lease.
-                self.seats[0].keep_while(&project.store, || project.lead_reactions())?;
+                self.leases[0].keep_while(&project.store, || project.lead_reactions())?;
             }
         }
         Ok(round)
@@ -90,7 +90,7 @@ impl Dispatcher {
 
     /// Releases all leader leases of this process.
     pub fn leave(&mut self) -> Result<(), EngineError> {
-        self.seats.iter_mut().try_for_each(|seat| seat.leave(&self.project.store))
+        self.leases.iter_mut().try_for_each(|lease| lease.leave(&self.project.store))
     }
 
     /// Keeps the leader leases while the project has claims, open sessions or pending work.
@@ -118,7 +118,7 @@ impl Dispatcher {
             let expired = self.project.expire_silent(&mut self.watch)?;
             self.expired.extend(expired);
         }
-        if !self.seats[0].is_had() {
+        if !self.leases[0].is_had() {
             return Ok(DispatchRound::Standby);
         }
         if is_beaten {
@@ -134,19 +134,19 @@ impl Dispatcher {
     /// a holder.
     fn keep_seat(&mut self) -> Result<bool, EngineError> {
         let store = &self.project.store;
-        let last = self.seats.len() - 1;
-        let from = self.seats.iter().position(LeaderLease::is_had).unwrap_or(last);
+        let last = self.leases.len() - 1;
+        let from = self.leases.iter().position(LeaderLease::is_had).unwrap_or(last);
         let (mut had, mut is_beaten) = (None, false);
         for place in (0..=from).rev() {
-            let seat = &mut self.seats[place];
-            match seat.keep(store)? {
-                LeaseStanding::Not if had.is_some() || place == last && seat.is_taken() => break,
+            let lease = &mut self.leases[place];
+            match lease.keep(store)? {
+                LeaseStanding::Not if had.is_some() || place == last && lease.is_taken() => break,
                 // It is not known yet whether the lease has a holder, or this process lost it.
                 LeaseStanding::Not => {}
                 kept => {
                     is_beaten = kept == LeaseStanding::Beaten;
                     if let Some(after) = had.replace(place) {
-                        self.seats[after].leave(store)?;
+                        self.leases[after].leave(store)?;
                     }
                 }
             }
@@ -213,12 +213,12 @@ impl Project {
 
     /// Takes the leader lease for a command that runs hooks. Returns none if another process has
     /// it.
-    pub(crate) fn take_seat(&self) -> Result<Option<SeatHold>, EngineError> {
+    pub(crate) fn take_seat(&self) -> Result<Option<LeaseHold>, EngineError> {
         let SeatHolder::Nobody(last) = self.seat_holder()? else { return Ok(None) };
-        let mut seat =
+        let mut lease =
             LeaderLease::new(HeldResource::Dispatcher, format!("{COMMAND} {}", fresh_id()));
-        match seat.take(&self.store, last.as_ref())? {
-            true => Ok(Some(SeatHold::new(seat, self.store.clone())?)),
+        match lease.take(&self.store, last.as_ref())? {
+            true => Ok(Some(LeaseHold::new(lease, self.store.clone())?)),
             false => Ok(None),
         }
     }

@@ -284,6 +284,17 @@ pub fn weakened(project: &Project, runner: &HookRunner) -> Result<Vec<GateChange
     Ok(ExaminedGates::look(project, runner)?.map(|found| found.weakened).unwrap_or_default())
 }
 
+/// Describes how the gates differ from those that a person trusted.
+pub fn weakened_words(changes: &[GateChange]) -> String {
+    let words: Vec<String> = changes.iter().map(ToString::to_string).collect();
+    let difference = if changes.iter().any(GateChange::is_weaker) {
+        "the gates are fewer or weaker than you agreed to"
+    } else {
+        "gates changed since you trusted them"
+    };
+    format!("{difference}: {}", words.join("; "))
+}
+
 /// Returns the lines of [`weakened`] for people. An error is one of the lines.
 pub fn weakened_lines(project: &Project) -> Vec<String> {
     let Some(runner) = project.runner() else { return Vec::new() };

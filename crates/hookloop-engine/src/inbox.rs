@@ -245,6 +245,14 @@ fn task_details(
     Ok(delivery.standing().is_some())
 }
 
+/// Fails if the text of an answer is empty or too long.
+pub fn check_answer(text: &str) -> Result<(), InboxError> {
+    if text.trim().is_empty() || text.len() > ANSWER_MAX_BYTES {
+        return Err(InboxError::Length(text.len()));
+    }
+    Ok(())
+}
+
 /// Passes an answer to the next agent, unblocks the work, and returns the next command to type.
 pub fn answer(
     project: &Project,
@@ -252,9 +260,7 @@ pub fn answer(
     text: &str,
 ) -> Result<DecisionResult, InboxError> {
     project.authorize(ControlledAction::AnswerQuestion)?;
-    if text.trim().is_empty() || text.len() > ANSWER_MAX_BYTES {
-        return Err(InboxError::Length(text.len()));
-    }
+    check_answer(text)?;
     let problem = of_key(project, key)?;
     match (&key.about, problem.kind) {
         (ProblemSubject::Task(id), ProblemKind::MergeBlocked) => {

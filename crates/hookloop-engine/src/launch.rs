@@ -37,7 +37,7 @@ pub enum PerformError {
 /// The observer of a session, and the signals that stop or pause it.
 #[derive(Debug)]
 pub struct SessionAttendance<'a, O> {
-    pub onlooker: O,
+    pub observer: O,
     pub stop: StopSwitch,
     pub rest: RestSwitch,
     /// The project's configuration file, which is watched for changes.
@@ -65,7 +65,7 @@ pub fn perform<O: SessionObserver>(
         SessionWork::Review(_) => HookRegistry::default(),
         _ => project.hooks()?,
     };
-    let SessionAttendance { onlooker, stop, rest, config } = around;
+    let SessionAttendance { observer, stop, rest, config } = around;
     let surroundings = WorldParts {
         project,
         steps: &DeliveryHooks,
@@ -76,7 +76,7 @@ pub fn perform<O: SessionObserver>(
             true => String::new(),
             false => read_template(project, runner)?,
         },
-        onlooker,
+        observer,
         stop,
         drift: HookDrift::new(runner, config, &hooks, opened.frozen.as_deref()),
         active_ms: opened.active_ms,

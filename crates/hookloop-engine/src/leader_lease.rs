@@ -142,7 +142,7 @@ impl LeaderLease {
         let (end, ended) = mpsc::channel::<()>();
         std::thread::scope(|scope| {
             // Without a thread, the place may be lost in a long hook: its actions still take effect once.
-            let keeper = std::thread::Builder::new().name("seat".to_owned());
+            let keeper = std::thread::Builder::new().name("lease".to_owned());
             let keeper = keeper.spawn_scoped(scope, move || {
                 while ended.recv_timeout(BEAT) == Err(RecvTimeoutError::Timeout) {
                     self.keep_or_report(store);
@@ -194,32 +194,32 @@ impl LeaderLease {
 
 /// A lease that a thread renews until this is dropped.
 #[derive(Debug)]
-pub(crate) struct SeatHold {
+pub(crate) struct LeaseHold {
     end: Option<mpsc::Sender<()>>,
     keeper: Option<JoinHandle<()>>,
 }
 
-impl SeatHold {
+impl LeaseHold {
     /// Renews a lease that was taken.
-    pub(crate) fn new(seat: LeaderLease, store: Store) -> Result<SeatHold, EngineError> {
+    pub(crate) fn new(lease: LeaderLease, store: Store) -> Result<LeaseHold, EngineError> {
         let (end, ended) = mpsc::channel::<()>();
-        let mut seat = seat;
+        let mut lease = lease;
         let keep = move || {
             while ended.recv_timeout(BEAT) == Err(RecvTimeoutError::Timeout) {
-                seat.keep_or_report(&store);
+                lease.keep_or_report(&store);
             }
             // A place that can't be left now is free when its lease is over.
-            if let Err(error) = seat.leave(&store) {
-                tracing::warn!(held = %seat.held, %error, "a lease stays until it expires");
+            if let Err(error) = lease.leave(&store) {
+                tracing::warn!(held = %lease.held, %error, "a lease stays until it expires");
             }
         };
-        let keeper = std::thread::Builder::new().name("seat".to_owned()).spawn(keep);
+        let keeper = std::thread::Builder::new().name("lease".to_owned()).spawn(keep);
         let keeper = keeper.map_err(|error| LogError::Engine(Box::new(error)))?;
-        Ok(SeatHold { end: Some(end), keeper: Some(keeper) })
+        Ok(LeaseHold { end: Some(end), keeper: Some(keeper) })
     }
 }
 
-impl Drop for SeatHold {
+impl Drop for LeaseHold {
     fn drop(&mut self) {
         self.end.take();
         if self.keeper.take().is_some_and(|keeper| keeper.join().is_err()) {
@@ -233,22 +233,22 @@ mod tests {
     use super::*;
 
     /// Checks the interval after each observation, and whether the lease counts as taken.
-    fn check(seat: LeaderLease, looks: &[(Liveness, Duration, bool)]) {
-        let (mut seat, now) = (seat, Instant::now());
+    fn check(lease: LeaderLease, looks: &[(Liveness, Duration, bool)]) {
+        let (mut lease, now) = (lease, Instant::now());
         for (sight, pause, is_taken) in looks {
-            let look = seat.looked(now, *sight);
-            seat.state = LeaseState::Wanted(Some(look));
-            assert_eq!((look.pause, seat.is_taken()), (*pause, *is_taken), "{sight:?}");
+            let look = lease.looked(now, *sight);
+            lease.state = LeaseState::Wanted(Some(look));
+            assert_eq!((look.pause, lease.is_taken()), (*pause, *is_taken), "{sight:?}");
         }
     }
 
     #[test]
     fn reserve_candidates_observe_a_live_leader_less_often() {
-        let seat = || LeaderLease::new(HeldResource::Second, "a".to_owned());
+        let lease = || LeaderLease::new(HeldResource::Second, "a".to_owned());
         let silent = Liveness::Silent(LOOK);
-        check(seat(), &[(Liveness::First, LOOK, false), (Liveness::Alive, LOOK, true)]);
+        check(lease(), &[(Liveness::First, LOOK, false), (Liveness::Alive, LOOK, true)]);
         check(
-            seat().in_reserve(),
+            lease().in_reserve(),
             &[
                 (Liveness::First, LOOK, false),
                 // The holder had crashed before: the candidate does not wait longer for it.

@@ -40,12 +40,12 @@ pub trait FleetBudget: std::fmt::Debug + Send + Sync {
     /// Returns the limits of the budget.
     fn budget(&self) -> Result<SharedBudget, EngineError>;
 
-    /// Reserves `wish` for a session's turn. Returns none if the session is over.
+    /// Reserves `request` for a session's turn. Returns none if the session is over.
     fn reserve(
         &self,
         project: &Project,
         session: &SessionId,
-        wish: Amount,
+        request: Amount,
     ) -> Result<Option<ReservationAnswer>, EngineError>;
 
     /// Brings the fleet's ledger up to date with the project's log of a session.

@@ -24,11 +24,11 @@ const NAMED_MAX: usize = 10;
 pub(crate) fn why_consent(
     runner: &HookRunner,
     hooks: &HookRegistry,
-    shop: &DeliveryTools<'_>,
+    delivery_tools: &DeliveryTools<'_>,
     head: &CommitId,
 ) -> Result<Option<String>, StepError> {
-    let base = shop.repo.newest_base()?;
-    let changed = shop.repo.paths_changed_by(&base, head)?;
+    let base = delivery_tools.repo.newest_base()?;
+    let changed = delivery_tools.repo.paths_changed_by(&base, head)?;
     let protected = files(runner, hooks);
     // A configuration in another directory would create another project there.
     let is_configuration = |path: &str| path.rsplit('/').next() == Some(FILE_NAME);

@@ -26,7 +26,7 @@ use crate::batch::{Batch, EventOrigin};
 use crate::callers_above::left_to_above;
 use crate::command_outcome::{CommandOutcome, ReactionsLeft};
 use crate::error::EngineError;
-use crate::leader_lease::SeatHold;
+use crate::leader_lease::LeaseHold;
 use crate::log_location::LogLocation;
 use crate::project::Project;
 
@@ -55,7 +55,7 @@ pub(crate) struct ReactionHold {
     lock: Option<File>,
     pub(crate) role: DispatchRole,
     /// The leader lease, taken before the first process runs.
-    seat: Option<SeatHold>,
+    lease: Option<LeaseHold>,
     /// The due event for which the view was brought up to date.
     fresh: Option<Seq>,
 }
@@ -98,7 +98,7 @@ impl Project {
             // Without a directory, no process is run.
             None => None,
         };
-        Ok(Some(ReactionHold { lock, role, seat: None, fresh: None }))
+        Ok(Some(ReactionHold { lock, role, lease: None, fresh: None }))
     }
 
     /// Ensures that no other machine runs the hooks of the due event at `seq`.
@@ -113,9 +113,9 @@ impl Project {
         {
             return Ok(EventClaim::Had);
         }
-        if hold.role == DispatchRole::Command && hold.seat.is_none() {
-            hold.seat = self.take_seat()?;
-            if hold.seat.is_none() {
+        if hold.role == DispatchRole::Command && hold.lease.is_none() {
+            hold.lease = self.take_seat()?;
+            if hold.lease.is_none() {
                 return Ok(EventClaim::Others);
             }
         }

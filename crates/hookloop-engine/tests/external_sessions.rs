@@ -257,14 +257,14 @@ fn limits_are_lowered_and_never_raised() {
     bed.task("t1");
     bed.task("t2");
     let tools = bed.tools();
-    let wish = |task: &str, count| LoopStart {
+    let request = |task: &str, count| LoopStart {
         max_iterations: Some(count),
         circuit_breaker: Some(count),
         ..start(task)
     };
-    let low = tools.start(&LoopStart { circuit_breaker: None, ..wish("t1", 1) }).unwrap();
+    let low = tools.start(&LoopStart { circuit_breaker: None, ..request("t1", 1) }).unwrap();
     assert_eq!((low.max_iterations, low.circuit_breaker), (1, 2));
-    let high = tools.start(&wish("t2", 1_000)).unwrap();
+    let high = tools.start(&request("t2", 1_000)).unwrap();
     assert_eq!((high.max_iterations, high.circuit_breaker), (4, 2));
     let id = low.id.to_string();
     let judged = tools.validate(&id, "still at it").unwrap();

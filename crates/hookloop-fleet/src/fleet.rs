@@ -241,8 +241,9 @@ impl Fleet {
             return Ok(ReservationAnswer::Granted);
         }
         let all = hookloop_core::shared_budget::Amount::ALL;
-        self.ledger()?
-            .read(|view| Ok(budget.reserve(&view.budget_standing(now().into())?, budget.wish(all))))
+        self.ledger()?.read(|view| {
+            Ok(budget.reserve(&view.budget_standing(now().into())?, budget.amount(all)))
+        })
     }
 
     /// Records a rate limit of a provider or forge until `until`.

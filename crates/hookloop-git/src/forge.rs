@@ -29,18 +29,18 @@ pub trait Forge: std::fmt::Debug {
     fn get(&self, number: u64) -> Result<MergeRequest, ForgeError>;
 
     /// Opens a request. If the branch has an open one already, updates that one.
-    fn open(&self, wish: &RequestWish) -> Result<MergeRequest, ForgeError>;
+    fn open(&self, draft: &MergeRequestDraft) -> Result<MergeRequest, ForgeError>;
 
     /// Updates an open request. Labels and reviewers are added, and none is removed. A reviewer is asked for a
     /// review only once. A merged request is not changed.
-    fn update(&self, number: u64, wish: &RequestWish) -> Result<MergeRequest, ForgeError>;
+    fn update(&self, number: u64, draft: &MergeRequestDraft) -> Result<MergeRequest, ForgeError>;
 
     /// Returns the joint result of a commit's checks. Just after a push there may be none *yet*; the caller decides
     /// how long to wait.
     fn checks(&self, commit: &str) -> Result<CommitChecks, ForgeError>;
 
     /// Merges a request that has exactly this head.
-    fn merge(&self, number: u64, how: &MergeWish) -> Result<ForgeMerge, ForgeError>;
+    fn merge(&self, number: u64, how: &MergeOptions) -> Result<ForgeMerge, ForgeError>;
 
     /// Whether requests into `base` are merged by a queue of the forge.
     fn has_merge_queue(&self, _base: &str) -> Result<bool, ForgeError> {
@@ -58,7 +58,7 @@ pub trait Forge: std::fmt::Debug {
     }
 
     /// Has the forge merge a request with exactly this head when its base allows that.
-    fn enable_auto_merge(&self, number: u64, _how: &MergeWish) -> Result<(), ForgeError> {
+    fn enable_auto_merge(&self, number: u64, _how: &MergeOptions) -> Result<(), ForgeError> {
         Err(ForgeError::unsupported("no auto-merge", number))
     }
 
@@ -70,7 +70,7 @@ pub trait Forge: std::fmt::Debug {
 
 /// A request as it should be.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RequestWish {
+pub struct MergeRequestDraft {
     pub branch: String,
     pub base: String,
     /// The commit that the branch must have.
@@ -123,7 +123,7 @@ pub enum CommitChecks {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct MergeWish {
+pub struct MergeOptions {
     pub method: MergeMethod,
     /// The commit that must be merged. If the request has another head by now, nothing is merged.
     pub head: String,

@@ -64,11 +64,11 @@ use state_file::HeldLock;
 use worktree_path::WorktreePath;
 
 /// Held while the private repository or hookloop's refs are changed.
-const LOCK: &str = "depot.lock";
+const LOCK: &str = "private_repo.lock";
 
 /// The configuration of a project's repository.
 #[derive(Clone, Debug)]
-pub struct RepoWish {
+pub struct RepoOptions {
     /// The base: the branch that work is for.
     pub base: Option<String>,
     /// The name of the remote that has the base.
@@ -285,25 +285,25 @@ impl<'r> Repo<'r> {
     /// Opens the repository of a project.
     pub fn at(
         grounds: RepoDirectories<'r>,
-        wish: RepoWish,
+        options: RepoOptions,
         cancel: &Cancel,
     ) -> Result<Self, RepoError> {
         let found = FoundRepository::look(grounds.root)?;
         let state = grounds.state.canonicalize().map_err(RepoError::io(grounds.state))?;
-        let (common, depot) = (found.common.clone(), state.join("depot.git"));
-        let (cancel, prefix) = (cancel.clone(), wish.prefix.clone());
+        let (common, private_repo) = (found.common.clone(), state.join("private_repo.git"));
+        let (cancel, prefix) = (cancel.clone(), options.prefix.clone());
         let mut asker =
-            GitCommands { grounds, cancel, common, depot, prefix, ssh: SshAccess::Unasked };
+            GitCommands { grounds, cancel, common, private_repo, prefix, ssh: SshAccess::Unasked };
         let alone = HeldLock::wait(&grounds.state.join(LOCK), &asker.cancel)?;
         asker.clear_depot()?;
         asker.check_whole()?;
-        let remote = asker.remote(&wish, &found)?;
-        asker.prepare_depot(remote.as_ref())?;
+        let remote = asker.remote(&options, &found)?;
+        asker.prepare_private_repo(remote.as_ref())?;
         asker.find_ssh()?;
-        let branch = asker.base(&wish, remote.as_ref())?;
+        let branch = asker.base(&options, remote.as_ref())?;
         drop(alone);
         let target = TargetBranch { remote, branch };
-        let RepoWish { prefix, copy, .. } = wish;
+        let RepoOptions { prefix, copy, .. } = options;
         let worktrees = state.join("worktrees");
         let repo = Repo { asker, found, target, prefix, copy, worktrees };
         repo.sweep_scratches()?;

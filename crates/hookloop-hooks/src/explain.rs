@@ -96,8 +96,8 @@ fn runs(hook: &Hook, point: &Point, task: Option<&Task>) -> RunForecast {
     let Some(when) = &hook.options.when else { return RunForecast::Yes };
     let Some(task) = task else { return RunForecast::Depends };
     let condition = Condition::compile(when, point);
-    let occasion = HookContext { task: Some(task), ..HookContext::at(point) };
-    let values = hook_values::for_condition(&occasion, None);
+    let hook_context = HookContext { task: Some(task), ..HookContext::at(point) };
+    let values = hook_values::for_condition(&hook_context, None);
     match condition.and_then(|condition| condition.holds(&values)) {
         Ok(true) => RunForecast::Yes,
         Ok(false) => RunForecast::NotNow,

@@ -241,7 +241,7 @@ fn recalled(
         files.insert(usize::try_from(*word).unwrap_or(usize::MAX), path.clone());
     }
     let now = NamedFiles::look_beside(scope.home, hook, &files);
-    let named = NamedFiles { files, ..now };
+    let named = NamedFiles { files, links: now.links, absent: now.absent };
     let definition = trust::definition(hook, &named, digests);
     let digest = trust::definition_digest(&definition);
     Ok(SeenHook { definition, digest, bytes, named })

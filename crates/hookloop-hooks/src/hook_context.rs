@@ -39,10 +39,10 @@ pub trait HookBoard: std::fmt::Debug + Sync {
 
 /// Runs the hooks that are part of hookloop itself and need more than a process.
 pub trait BuiltinHooks: std::fmt::Debug + Sync {
-    fn run(&self, hook: &Hook, occasion: &HookContext<'_>) -> HookRun;
+    fn run(&self, hook: &Hook, hook_context: &HookContext<'_>) -> HookRun;
 }
 
-/// The occasion of a run: the hook point, and its event, task, session or delivery.
+/// The hook_context of a run: the hook point, and its event, task, session or delivery.
 #[derive(Clone, Copy, Debug)]
 pub struct HookContext<'a> {
     pub point: &'a Point,
@@ -101,13 +101,13 @@ impl<'a> HookContext<'a> {
         }
     }
 
-    /// Returns the id of the occasion's task, even if that task no longer exists.
+    /// Returns the id of the hook_context's task, even if that task no longer exists.
     pub fn task_id(&self) -> Option<&TaskId> {
         let of_event = || self.event?.subject.task();
         self.task.map(|task| &task.id).or_else(of_event)
     }
 
-    /// Returns the session of the occasion, else the session that caused the event.
+    /// Returns the session of the hook_context, else the session that caused the event.
     pub fn session_id(&self) -> Option<String> {
         let of_actor = || SessionId::of_actor(&self.event?.actor).map(|id| id.to_string());
         self.session.map(|session| session.call.id.to_string()).or_else(of_actor)

@@ -38,36 +38,36 @@ use crate::sandbox::PreparedSandbox;
 /// Largest number of times that the pause between attempts doubles.
 const DOUBLINGS_MAX: u32 = 16;
 
-/// Runs the hooks of an occasion and returns their results in order.
+/// Runs the hooks of an hook_context and returns their results in order.
 ///
 /// `ended` gets each result when its hook ends.
 pub fn run_all(
     runner: &HookRunner,
     hooks: &[Hook],
-    occasion: &HookContext<'_>,
+    hook_context: &HookContext<'_>,
     ended: &mut dyn FnMut(&HookRun),
 ) -> Vec<HookRun> {
     let mut runs: Vec<HookRun> = Vec::new();
     while let Some(rest) = hooks.get(runs.len()..).filter(|rest| !rest.is_empty()) {
         let beside = side_by_side(rest);
         let done = if beside > 1 {
-            together(runner, &rest[..beside], occasion, &runs, ended)
+            together(runner, &rest[..beside], hook_context, &runs, ended)
         } else {
             let alone = (1..rest.len()).find(|start| side_by_side(&rest[*start..]) > 1);
-            in_turn(runner, &rest[..alone.unwrap_or(rest.len())], occasion, &runs, ended)
+            in_turn(runner, &rest[..alone.unwrap_or(rest.len())], hook_context, &runs, ended)
         };
         runs.extend(done);
     }
     runs
 }
 
-/// Runs the hooks of an occasion and calls `guard` before each of them.
+/// Runs the hooks of an hook_context and calls `guard` before each of them.
 ///
 /// `guard` checks the state of their directory. After its first error no further hook starts.
 pub fn run_guarded(
     runner: &HookRunner,
     hooks: &[Hook],
-    occasion: &HookContext<'_>,
+    hook_context: &HookContext<'_>,
     guard: &dyn Fn() -> Result<(), String>,
     ended: &mut dyn FnMut(&HookRun),
 ) -> Vec<HookRun> {
@@ -77,7 +77,7 @@ pub fn run_guarded(
             let unable = |hook| {
                 HookRun::unable(
                     hook,
-                    occasion.point,
+                    hook_context.point,
                     HookStatus::NotStarted,
                     format!("not started: {why}"),
                 )
@@ -87,9 +87,9 @@ pub fn run_guarded(
         }
         let beside = side_by_side(rest);
         let done = if beside > 1 {
-            together(runner, &rest[..beside], occasion, &runs, ended)
+            together(runner, &rest[..beside], hook_context, &runs, ended)
         } else {
-            in_turn(runner, &rest[..1], occasion, &runs, ended)
+            in_turn(runner, &rest[..1], hook_context, &runs, ended)
         };
         runs.extend(done);
     }
@@ -111,7 +111,7 @@ fn side_by_side(hooks: &[Hook]) -> usize {
 fn together(
     runner: &HookRunner,
     hooks: &[Hook],
-    occasion: &HookContext<'_>,
+    hook_context: &HookContext<'_>,
     before: &[HookRun],
     ended: &mut dyn FnMut(&HookRun),
 ) -> Vec<HookRun> {
@@ -126,7 +126,7 @@ fn together(
                     let index = next.fetch_add(1, Ordering::Relaxed);
                     let Some(hook) = hooks.get(index) else { return };
                     let hook = std::slice::from_ref(hook);
-                    for run in in_turn(runner, hook, occasion, before, &mut |_| {}) {
+                    for run in in_turn(runner, hook, hook_context, before, &mut |_| {}) {
                         // The receiver outlives this thread.
                         let _ = sender.send((index, run));
                     }
@@ -146,21 +146,22 @@ fn together(
 fn in_turn(
     runner: &HookRunner,
     hooks: &[Hook],
-    occasion: &HookContext<'_>,
+    hook_context: &HookContext<'_>,
     before: &[HookRun],
     ended: &mut dyn FnMut(&HookRun),
 ) -> Vec<HookRun> {
     if runner.redactor().is_none() {
         let reason = "the secrets of the environment are too many to look for";
-        let unable =
-            |hook| HookRun::unable(hook, occasion.point, HookStatus::NotStarted, reason.to_owned());
+        let unable = |hook| {
+            HookRun::unable(hook, hook_context.point, HookStatus::NotStarted, reason.to_owned())
+        };
         return hooks.iter().map(unable).collect();
     }
     let filter = |_: OutputStream| redacting(runner);
     let mut turns = InTurn {
         runner,
         hooks,
-        occasion,
+        hook_context,
         before,
         filter: &filter,
         ended,
@@ -176,7 +177,7 @@ fn in_turn(
 struct InTurn<'r, 'e> {
     runner: &'r HookRunner,
     hooks: &'r [Hook],
-    occasion: &'r HookContext<'r>,
+    hook_context: &'r HookContext<'r>,
     before: &'r [HookRun],
     filter: &'r dyn Fn(OutputStream) -> OutputFilter<'r>,
     /// Gets each run when it ends.
@@ -208,7 +209,7 @@ struct CommandRun {
 impl<'r> JobSource<'r> for InTurn<'r, '_> {
     fn next(&mut self) -> Option<Job<'r>> {
         if let Some(attempt) = self.again.take() {
-            nap(pause(self.hooks[attempt.index].options.retry, attempt.number), self.occasion);
+            nap(pause(self.hooks[attempt.index].options.retry, attempt.number), self.hook_context);
             return Some(self.start(attempt));
         }
         loop {
@@ -233,7 +234,7 @@ impl<'r> JobSource<'r> for InTurn<'r, '_> {
 
     fn done(&mut self, result: Result<JobResult, ProcessError>) {
         let Some(attempt) = self.under_way.pop_front() else { return };
-        let (hook, point) = (&self.hooks[attempt.index], self.occasion.point);
+        let (hook, point) = (&self.hooks[attempt.index], self.hook_context.point);
         let run = match result {
             Ok(ran) => {
                 let said = RawHookOutput::of(&ran, &attempt.artifacts);
@@ -266,7 +267,7 @@ impl<'r> InTurn<'r, '_> {
         hook.options.needs.is_empty()
             && matches!(hook.handler, HookHandler::Command(_))
             // A hook of a delivery gets the values of the hooks before it.
-            && self.occasion.delivery.is_none()
+            && self.hook_context.delivery.is_none()
             // Reading a secret blocks this thread, which must read the output of the running hook.
             && self.runner.has_secrets_of(hook)
             && self.under_way.iter().all(is_single)
@@ -274,49 +275,54 @@ impl<'r> InTurn<'r, '_> {
 
     /// Prepares a hook's command, or returns the result of a hook that runs no command.
     fn begin(&self, hook: &Hook) -> Result<CommandRun, Box<HookRun>> {
-        let (runner, occasion) = (self.runner, self.occasion);
+        let (runner, hook_context) = (self.runner, self.hook_context);
         let ran = self.before.iter().chain(self.runs.iter().flatten());
-        if let Some(run) = skipped(runner, hook, occasion, ran) {
+        if let Some(run) = skipped(runner, hook, hook_context, ran) {
             return Err(Box::new(run));
         }
         let begun = match &hook.handler {
-            HookHandler::Rule(rule) => Ok(Err(Box::new(runner.check(hook, rule, occasion)))),
+            HookHandler::Rule(rule) => Ok(Err(Box::new(runner.check(hook, rule, hook_context)))),
             HookHandler::Http { url } => runner.may_run(hook).map(|_| {
                 let _progress = self.shown(hook);
                 let context = self.context();
-                let send = |number| runner.send(hook, occasion, url, (number, &context));
-                Err(Box::new(attempts(hook, occasion, send)))
+                let send = |number| runner.send(hook, hook_context, url, (number, &context));
+                Err(Box::new(attempts(hook, hook_context, send)))
             }),
             HookHandler::Builtin(_) | HookHandler::Gatekeepers { .. } => {
                 let run = |_| {
                     // The commands of the project's tests are shown separately.
                     let is_tests = matches!(hook.handler, HookHandler::Builtin(Builtin::RunTests));
                     let _progress = if is_tests { None } else { self.shown(hook) };
-                    let run = match occasion.builtins {
-                        Some(builtins) => builtins.run(hook, occasion),
+                    let run = match hook_context.builtins {
+                        Some(builtins) => builtins.run(hook, hook_context),
                         None => {
                             let reason = "nothing runs built-in hooks here".to_owned();
-                            HookRun::unable(hook, occasion.point, HookStatus::NotStarted, reason)
+                            HookRun::unable(
+                                hook,
+                                hook_context.point,
+                                HookStatus::NotStarted,
+                                reason,
+                            )
                         }
                     };
                     Err(Box::new(run))
                 };
                 runner.may_run(hook).map(run)
             }
-            _ => runner.invocation(hook, occasion).and_then(|invocation| {
+            _ => runner.invocation(hook, hook_context).and_then(|invocation| {
                 runner.check_directory(hook)?;
                 let secrets = runner.secrets_of(hook).map_err(|error| error.to_string())?;
                 Ok(Ok(CommandRun { invocation, sandbox: runner.sandbox(hook)?, secrets }))
             }),
         };
         begun.unwrap_or_else(|refusal| {
-            Err(Box::new(HookRun::refused(hook, occasion.point, refusal)))
+            Err(Box::new(HookRun::refused(hook, hook_context.point, refusal)))
         })
     }
 
     /// Returns the merged values of the hooks so far, for the next hook of a delivery.
     fn context(&self) -> Value {
-        let Some(delivery) = self.occasion.delivery else { return Value::Null };
+        let Some(delivery) = self.hook_context.delivery else { return Value::Null };
         let mut context = delivery.context.clone();
         for run in self.before.iter().chain(self.runs.iter().flatten()) {
             merge_context(&mut context, &run.outcome.values);
@@ -332,8 +338,8 @@ impl<'r> InTurn<'r, '_> {
     }
 
     fn progress(&self, hook: &Hook, attempt: u32) -> Option<Arc<dyn JobObserver>> {
-        let timeout = hook.options.timeout_at(self.occasion.point.kind());
-        Some(self.occasion.board?.show(HookStart {
+        let timeout = hook.options.timeout_at(self.hook_context.point.kind());
+        Some(self.hook_context.board?.show(HookStart {
             name: hook.name.clone(),
             command: describe(hook),
             attempt,
@@ -343,11 +349,12 @@ impl<'r> InTurn<'r, '_> {
 
     fn start(&mut self, attempt: HookAttempt) -> Job<'r> {
         let (hook, begun) = (&self.hooks[attempt.index], &attempt.begun);
-        let point = self.occasion.point;
+        let point = self.hook_context.point;
         tracing::debug!(hook = hook.name, %point, attempt = attempt.number, "a hook starts");
         let context = self.context();
         let told = (attempt.number, &context);
-        let mut job = self.runner.job(hook, self.occasion, &begun.invocation, &begun.sandbox, told);
+        let mut job =
+            self.runner.job(hook, self.hook_context, &begun.invocation, &begun.sandbox, told);
         // The last of two variables with the same name wins.
         job.env.extend(begun.secrets.iter().cloned());
         let artifacts = Some(attempt.artifacts.clone());
@@ -358,7 +365,7 @@ impl<'r> InTurn<'r, '_> {
 }
 
 /// Calls `once` until it succeeds or the attempts of the hook are used up.
-fn attempts(hook: &Hook, occasion: &HookContext<'_>, once: impl Fn(u32) -> HookRun) -> HookRun {
+fn attempts(hook: &Hook, hook_context: &HookContext<'_>, once: impl Fn(u32) -> HookRun) -> HookRun {
     let mut number = 1;
     loop {
         let run = once(number);
@@ -366,13 +373,13 @@ fn attempts(hook: &Hook, occasion: &HookContext<'_>, once: impl Fn(u32) -> HookR
             return run;
         }
         number += 1;
-        nap(pause(hook.options.retry, number), occasion);
+        nap(pause(hook.options.retry, number), hook_context);
     }
 }
 
 /// Waits for a time, or until the run is cancelled.
-pub fn nap(length: Duration, occasion: &HookContext<'_>) {
-    match occasion.cancel {
+pub fn nap(length: Duration, hook_context: &HookContext<'_>) {
+    match hook_context.cancel {
         Some(cancel) => drop(cancel.wait(length)),
         None => std::thread::sleep(length),
     }
@@ -395,7 +402,7 @@ fn pause(retry: RetryPolicy, number: u32) -> Duration {
 fn skipped<'h>(
     runner: &HookRunner,
     hook: &Hook,
-    occasion: &HookContext<'_>,
+    hook_context: &HookContext<'_>,
     mut ran: impl Iterator<Item = &'h HookRun>,
 ) -> Option<HookRun> {
     let is_needed = |run: &&HookRun| hook.options.needs.contains(&run.hook);
@@ -404,8 +411,8 @@ fn skipped<'h>(
         return Some(HookRun::skipped(hook, reason));
     }
     let when = hook.options.when.as_deref()?;
-    let condition = Condition::compile(when, occasion.point);
-    let values = hook_values::for_condition(occasion, Some(runner.root()));
+    let condition = Condition::compile(when, hook_context.point);
+    let values = hook_values::for_condition(hook_context, Some(runner.root()));
     match condition.and_then(|condition| condition.holds(&values)) {
         Ok(true) => None,
         Ok(false) => {
@@ -414,7 +421,7 @@ fn skipped<'h>(
         }
         Err(error) => {
             let reason = format!("its condition failed: {error}");
-            Some(HookRun::undecided(hook, occasion.point, reason))
+            Some(HookRun::undecided(hook, hook_context.point, reason))
         }
     }
 }

@@ -12,38 +12,42 @@ use crate::hook_context::HookContext;
 
 /// Returns the values for a command of the point's hooks, as text. A variable without a value is empty.
 pub(crate) fn for_command(
-    occasion: &HookContext<'_>,
+    hook_context: &HookContext<'_>,
     root: &Path,
 ) -> BTreeMap<&'static str, String> {
-    let used = HookVariable::ALL.iter().filter(|name| name.is_in_commands(occasion.point));
-    let text = |variable: HookVariable| value(variable, occasion, Some(root)).map(as_text);
+    let used = HookVariable::ALL.iter().filter(|name| name.is_in_commands(hook_context.point));
+    let text = |variable: HookVariable| value(variable, hook_context, Some(root)).map(as_text);
     used.map(|variable| (variable.name(), text(*variable).unwrap_or_default())).collect()
 }
 
 /// Returns the values for a condition of the point's hooks. A variable without a value is left out, so that a
 /// condition which needs it fails.
-pub(crate) fn for_condition(occasion: &HookContext<'_>, root: Option<&Path>) -> Value {
-    let used = HookVariable::ALL.iter().filter(|name| name.is_in_conditions(occasion.point));
+pub(crate) fn for_condition(hook_context: &HookContext<'_>, root: Option<&Path>) -> Value {
+    let used = HookVariable::ALL.iter().filter(|name| name.is_in_conditions(hook_context.point));
     let values: Map<String, Value> = used
         .filter_map(|variable| {
-            Some((variable.name().to_owned(), value(*variable, occasion, root)?))
+            Some((variable.name().to_owned(), value(*variable, hook_context, root)?))
         })
         .collect();
     Value::Object(values)
 }
 
 /// Returns the value of a variable, if the run has one.
-fn value(variable: HookVariable, occasion: &HookContext<'_>, root: Option<&Path>) -> Option<Value> {
-    let task = occasion.task;
-    let call = || occasion.session.map(|session| session.call);
-    let delivery = occasion.delivery;
+fn value(
+    variable: HookVariable,
+    hook_context: &HookContext<'_>,
+    root: Option<&Path>,
+) -> Option<Value> {
+    let task = hook_context.task;
+    let call = || hook_context.session.map(|session| session.call);
+    let delivery = hook_context.delivery;
     let branch = |name: &str| (!name.is_empty()).then(|| json!(name));
     match variable {
         HookVariable::Session => {
             let name = call().map(|call| call.session.plan.name.clone());
-            name.or_else(|| occasion.session_id()).map(Value::from)
+            name.or_else(|| hook_context.session_id()).map(Value::from)
         }
-        HookVariable::Event => match occasion.point {
+        HookVariable::Event => match hook_context.point {
             Point::Event(kind) => Some(json!(kind)),
             _ => None,
         },
@@ -52,7 +56,7 @@ fn value(variable: HookVariable, occasion: &HookContext<'_>, root: Option<&Path>
         HookVariable::Error => call()?.error.map(Value::from),
         // A condition may ask whether there is a task.
         HookVariable::Task => Some(json!(task.map(task_value))),
-        HookVariable::TaskId => occasion.task_id().map(|id| json!(id)),
+        HookVariable::TaskId => hook_context.task_id().map(|id| json!(id)),
         HookVariable::TaskContent => task.map(|task| json!(task.spec.goal)),
         HookVariable::Description => task.map(|task| json!(task.spec.description)),
         HookVariable::TaskType => task?.spec.kind.as_ref().map(|kind| json!(kind)),
@@ -60,12 +64,12 @@ fn value(variable: HookVariable, occasion: &HookContext<'_>, root: Option<&Path>
         HookVariable::Labels => task.map(|task| json!(task.spec.labels)),
         HookVariable::Result => task?.outcome.as_ref()?.result.as_ref().map(|result| json!(result)),
         HookVariable::Reason => task?.obstacle.as_ref().map(|obstacle| json!(obstacle.reason)),
-        HookVariable::Branch => occasion.branches.and_then(|(name, _)| branch(name)),
-        HookVariable::BaseBranch => occasion.branches.and_then(|(_, base)| branch(base)),
+        HookVariable::Branch => hook_context.branches.and_then(|(name, _)| branch(name)),
+        HookVariable::BaseBranch => hook_context.branches.and_then(|(_, base)| branch(base)),
         HookVariable::PrUrl => delivery?.url.as_ref().map(|url| json!(url)),
         HookVariable::Agent => delivery?.agent.as_ref().map(|agent| json!(agent)),
         HookVariable::Commits => delivery?.commits.map(Value::from),
-        HookVariable::Point => Some(json!(occasion.point.name())),
+        HookVariable::Point => Some(json!(hook_context.point.name())),
         HookVariable::Project => root.map(|root| json!(root.display().to_string())),
     }
 }
@@ -179,12 +183,12 @@ mod tests {
     fn every_variable_of_every_point_has_a_value() {
         for name in Point::names() {
             let point: Point = name.parse().unwrap();
-            with_context(&point, |occasion| {
+            with_context(&point, |hook_context| {
                 let root = Path::new("/project");
-                for (variable, value) in for_command(occasion, root) {
+                for (variable, value) in for_command(hook_context, root) {
                     assert!(!value.is_empty(), "{point}: {variable}");
                 }
-                let values = for_condition(occasion, Some(root));
+                let values = for_condition(hook_context, Some(root));
                 for variable in point.condition_names() {
                     assert!(!values[variable].is_null(), "{point}: {variable}");
                 }
@@ -195,11 +199,11 @@ mod tests {
     #[test]
     fn commands_get_text_and_conditions_get_typed_values() {
         let point: Point = "task_completed".parse().unwrap();
-        with_context(&point, |occasion| {
-            let texts = for_command(occasion, Path::new("/project"));
+        with_context(&point, |hook_context| {
+            let texts = for_command(hook_context, Path::new("/project"));
             assert_eq!((texts["labels"].as_str(), texts["priority"].as_str()), ("a,b", "2"));
             assert_eq!(texts["task_content"], "parse, then print");
-            let values = for_condition(occasion, None);
+            let values = for_condition(hook_context, None);
             assert_eq!(values["task"]["labels"], json!(["a", "b"]));
             assert_eq!(values.get("project"), None);
         });

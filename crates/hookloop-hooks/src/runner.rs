@@ -128,12 +128,9 @@ impl HookRunner {
             "if", "for", "while", "until", "case", "cd", "exit", "test", "set", "export", "trap",
             "eval", "[",
         ];
-        let sets_search_path =
-            |line: &str| line.split_whitespace().any(|word| word.starts_with("PATH="));
         let HookHandler::Command(text) = &hook.handler else { return None };
         let word = match text {
             CommandText::Exec(args) => args.first()?.as_str(),
-            CommandText::Shell(line) if sets_search_path(line) => return None,
             CommandText::Shell(line) => line.split_whitespace().find(|word| !word.contains('='))?,
         };
         let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+".contains(c);
@@ -153,14 +150,14 @@ impl HookRunner {
     pub fn send(
         &self,
         hook: &Hook,
-        occasion: &HookContext<'_>,
+        hook_context: &HookContext<'_>,
         url: &str,
         (attempt, context): (u32, &Value),
     ) -> HookRun {
-        let input = self.input(hook, occasion, (attempt, context), self.root());
-        let timeout = hook.options.timeout_at(occasion.point.kind());
+        let input = self.input(hook, hook_context, (attempt, context), self.root());
+        let timeout = hook.options.timeout_at(hook_context.point.kind());
         let said = webhook::send(self.http(), url, &input, Duration::from_millis(timeout));
-        hook_outcome::judged(hook, occasion.point, self.without_secrets(said), attempt)
+        hook_outcome::judged(hook, hook_context.point, self.without_secrets(said), attempt)
     }
 
     /// Redacts the response of a webhook.
@@ -172,9 +169,9 @@ impl HookRunner {
     }
 
     /// Checks a rule and returns the result in the form of a process result.
-    pub fn check(&self, hook: &Hook, rule: &Rule, occasion: &HookContext<'_>) -> HookRun {
+    pub fn check(&self, hook: &Hook, rule: &Rule, hook_context: &HookContext<'_>) -> HookRun {
         let began = std::time::Instant::now();
-        let changes = || occasion.changes.map(<[_]>::to_vec);
+        let changes = || hook_context.changes.map(<[_]>::to_vec);
         let (code, stderr) = match rule_check::holds(rule, self.root(), changes) {
             Ok(()) => (0, String::new()),
             Err(why) => (2, why),
@@ -192,7 +189,7 @@ impl HookRunner {
             stderr,
             artifact: None,
         };
-        hook_outcome::judged(hook, occasion.point, said, 1)
+        hook_outcome::judged(hook, hook_context.point, said, 1)
     }
 
     /// Returns the hook in its present form, if it may run. Exactly the bytes that were checked
@@ -209,11 +206,11 @@ impl HookRunner {
         }
     }
 
-    /// Returns the command of a hook for an occasion, if the hook may run.
+    /// Returns the command of a hook at a hook point, if the hook may run.
     pub fn invocation(
         &self,
         hook: &Hook,
-        occasion: &HookContext<'_>,
+        hook_context: &HookContext<'_>,
     ) -> Result<Invocation, RunRefusal> {
         let seen = self.may_run(hook)?;
         let HookHandler::Command(text) = &hook.handler else {
@@ -225,8 +222,9 @@ impl HookRunner {
         }
         let kept = self.trust.keep(&seen).map_err(|error| error.to_string())?;
         let text = seen.named.pinned(self.home(), text, &kept)?;
-        let line = text.compile(&occasion.point.variables()).map_err(|error| error.to_string())?;
-        let values = hook_values::for_command(occasion, self.root());
+        let line =
+            text.compile(&hook_context.point.variables()).map_err(|error| error.to_string())?;
+        let values = hook_values::for_command(hook_context, self.root());
         let value = |name: &'static str| values.get(name).map(|value| value.clone().into_bytes());
         Ok(line.invocation(&value).map_err(|error| error.to_string())?)
     }
@@ -235,7 +233,7 @@ impl HookRunner {
     pub fn job<'a>(
         &self,
         hook: &Hook,
-        occasion: &HookContext<'a>,
+        hook_context: &HookContext<'a>,
         invocation: &Invocation,
         sandbox: &PreparedSandbox,
         (attempt, context): (u32, &Value),
@@ -245,17 +243,20 @@ impl HookRunner {
             None => self.root().to_owned(),
         };
         let os = |bytes: &Vec<u8>| OsString::from_vec(bytes.clone());
-        let timeout = hook.options.timeout_at(occasion.point.kind());
-        let mut env = self.environment_of(hook, occasion, invocation);
+        let timeout = hook.options.timeout_at(hook_context.point.kind());
+        let mut env = self.environment_of(hook, hook_context, invocation);
         // The last of two variables with the same name wins.
         env.extend(sandbox.variable());
         Job {
             env,
             confinement: sandbox.confinement.clone(),
             limits: resource_limits::of_hook(hook.options.limits),
-            cancel: occasion.cancel,
-            hold: occasion.reaction.and_then(|reaction| reaction.lock),
-            stdin: self.input(hook, occasion, (attempt, context), &cwd).to_string().into_bytes(),
+            cancel: hook_context.cancel,
+            hold: hook_context.reaction.and_then(|reaction| reaction.lock),
+            stdin: self
+                .input(hook, hook_context, (attempt, context), &cwd)
+                .to_string()
+                .into_bytes(),
             ..Job::new(
                 invocation.argv.iter().map(os).collect(),
                 cwd,
@@ -295,7 +296,7 @@ impl HookRunner {
     fn environment_of(
         &self,
         hook: &Hook,
-        occasion: &HookContext<'_>,
+        hook_context: &HookContext<'_>,
         invocation: &Invocation,
     ) -> Vec<(OsString, OsString)> {
         let own = |name: &str| {
@@ -331,20 +332,20 @@ impl HookRunner {
                 }
             }
         }
-        let task = occasion.task_id().map(TaskId::to_string).unwrap_or_default();
+        let task = hook_context.task_id().map(TaskId::to_string).unwrap_or_default();
         let root = self.root().as_os_str();
         env.insert("CLAUDE_PROJECT_DIR".into(), root.into());
         env.insert("HOOKLOOP_PROJECT".into(), root.into());
         env.insert("HOOKLOOP_TASK_ID".into(), task.into());
-        env.insert("HOOKLOOP_POINT".into(), occasion.point.name().into());
+        env.insert("HOOKLOOP_POINT".into(), hook_context.point.name().into());
         env.insert("HOOKLOOP_HOOK".into(), hook.name.clone().into());
-        if let Some(reaction) = &occasion.reaction {
+        if let Some(reaction) = &hook_context.reaction {
             env.insert(CAUSE_VARIABLE.into(), reaction.variable(&hook.name));
         }
-        if let Some(id) = occasion.session_id() {
+        if let Some(id) = hook_context.session_id() {
             env.insert("HOOKLOOP_SESSION".into(), id.into());
         }
-        if let Some(SessionContext { call, trace_parent, .. }) = occasion.session {
+        if let Some(SessionContext { call, trace_parent, .. }) = hook_context.session {
             let iteration = call.iteration().to_string();
             env.insert("HOOKLOOP_ITERATION".into(), iteration.into());
             if let Some(parent) = trace_parent {
@@ -361,12 +362,12 @@ impl HookRunner {
     fn input(
         &self,
         hook: &Hook,
-        occasion: &HookContext<'_>,
+        hook_context: &HookContext<'_>,
         (attempt, context): (u32, &Value),
         cwd: &Path,
     ) -> Value {
-        let task = occasion.task;
-        let event = occasion.event.map(|event| {
+        let task = hook_context.task;
+        let event = hook_context.event.map(|event| {
             json!({
                 "id": event.id.to_string(),
                 "type": event.body.kind(),
@@ -378,15 +379,15 @@ impl HookRunner {
             })
         });
         let mut input = json!({
-            "session_id": occasion.session_id().unwrap_or_default(),
+            "session_id": hook_context.session_id().unwrap_or_default(),
             "transcript_path": null,
             "cwd": cwd,
-            "hook_event_name": occasion.point.event_name(),
-            "task_id": occasion.task_id(),
+            "hook_event_name": hook_context.point.event_name(),
+            "task_id": hook_context.task_id(),
             "task_subject": task.map(|task| task.spec.goal.clone()),
             "task_description": task.map(|task| task.spec.description.clone()),
             "hookloop": {
-                "point": occasion.point.name(),
+                "point": hook_context.point.name(),
                 "hook": hook.name,
                 "attempt": attempt,
                 "max_attempts": hook.options.retry.attempts,
@@ -394,16 +395,16 @@ impl HookRunner {
                 "event": event,
             },
         });
-        if let Some(session) = occasion.session {
-            add_session(&mut input, session, occasion.point);
+        if let Some(session) = hook_context.session {
+            add_session(&mut input, session, hook_context.point);
         }
-        if let Some((branch, base)) = occasion.branches {
+        if let Some((branch, base)) = hook_context.branches {
             let ours = &mut input["hookloop"];
             ours["branch"] = json!(branch);
             ours["base_branch"] = json!(base);
             ours["worktree"] = json!(self.root());
         }
-        if let Some(delivery) = occasion.delivery {
+        if let Some(delivery) = hook_context.delivery {
             let ours = &mut input["hookloop"];
             ours["delivery"] = json!({
                 "url": delivery.url,

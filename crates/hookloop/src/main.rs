@@ -68,8 +68,10 @@ fn main() -> ExitCode {
     let cli = match parsed {
         Ok(cli) => cli,
         Err(error) => {
-            let importers = cli::unknown_importer(&error, &parser);
-            return misunderstood(&error.format(&mut parser), importers, &words);
+            let hint = cli::unknown_importer(&error, &parser)
+                .or_else(|| cli::unquoted_prompt(&error, &parser, &words));
+            let error = cli::without_unlike_commands(error);
+            return misunderstood(&error.format(&mut parser), hint, &words);
         }
     };
     let json = cli.wants_json();

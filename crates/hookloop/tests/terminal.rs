@@ -139,8 +139,8 @@ fn a_decision_requested_on_a_terminal_can_be_made_through_the_inbox() {
         let project = Project::with_config(config);
         project.trust();
         let done = r#"{"say": "<promise>COMPLETE</promise>"}"#;
-        let mends = r#"{"write": {"fixed": ""}, "say": "<promise>COMPLETE</promise>"}"#;
-        project.write("turns.json", &format!("[{done}, {mends}]"));
+        let fixes = r#"{"write": {"fixed": ""}, "say": "<promise>COMPLETE</promise>"}"#;
+        project.write("turns.json", &format!("[{done}, {fixes}]"));
         let (mut child, key) = asking(&project);
         let _keyboard = child.stdin.take();
         let why = project.fails(1, &["inbox", "answer", "session:none@1", "x"]);
@@ -165,5 +165,5 @@ fn a_decision_requested_on_a_terminal_can_be_made_through_the_inbox() {
     assert_eq!(project.json(&["inbox", "list"])[0]["type"], "session_ended");
     let key = project.json(&["inbox", "list"])[0]["key"].as_str().unwrap().to_owned();
     let why = project.fails(1, &["inbox", "abort", &key]);
-    assert!(why.contains("only a session that asks"), "{why}");
+    assert!(why.contains("only a session that needs a decision"), "{why}");
 }

@@ -147,8 +147,9 @@ impl<'a> TurnAccount<'a> {
         self.update_tool(asked.tool_call, updates);
         self.show_tool(updates);
         let Some(tool) = self.tool(&id) else { return RequestPermissionOutcome::Cancelled };
-        let wish = PermissionRequest { kind: tool.kind, title: &tool.title, paths: &tool.paths };
-        let (outcome, is_yes) = guard.answer(&wish, &asked.options);
+        let permission_request =
+            PermissionRequest { kind: tool.kind, title: &tool.title, paths: &tool.paths };
+        let (outcome, is_yes) = guard.answer(&permission_request, &asked.options);
         if !is_yes && self.refused.len() < REFUSED_MAX {
             self.refused.push(self.line(tool));
         }

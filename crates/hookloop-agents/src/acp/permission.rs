@@ -32,21 +32,21 @@ pub(super) struct PermissionRules<'a> {
 }
 
 impl PermissionRules<'_> {
-    pub(super) fn allows(&self, wish: &PermissionRequest<'_>) -> bool {
+    pub(super) fn allows(&self, request: &PermissionRequest<'_>) -> bool {
         if self.permissions == AgentPermissions::Full
-            || self.allowed_tools.iter().any(|it| it == name(wish.kind))
+            || self.allowed_tools.iter().any(|it| it == name(request.kind))
         {
             return true;
         }
-        match wish.kind {
+        match request.kind {
             ToolKind::Read | ToolKind::Search | ToolKind::Think => true,
-            ToolKind::Other => is_ours(wish.title),
+            ToolKind::Other => is_ours(request.title),
             // Codex uses this kind for everything that it runs, including tools of servers.
-            ToolKind::Execute => wish.title.starts_with("mcp.") && is_ours(wish.title),
-            ToolKind::Edit | ToolKind::Move => self.may_edit() && self.are_inside(wish.paths),
+            ToolKind::Execute => request.title.starts_with("mcp.") && is_ours(request.title),
+            ToolKind::Edit | ToolKind::Move => self.may_edit() && self.are_inside(request.paths),
             // A deletion is final, so its paths must be known to be in the project.
             ToolKind::Delete => {
-                self.may_edit() && !wish.paths.is_empty() && self.are_inside(wish.paths)
+                self.may_edit() && !request.paths.is_empty() && self.are_inside(request.paths)
             }
             _ => false,
         }
@@ -55,10 +55,10 @@ impl PermissionRules<'_> {
     /// Returns the answer, among the offered ones, and whether it allows the request.
     pub(super) fn answer(
         &self,
-        wish: &PermissionRequest<'_>,
+        request: &PermissionRequest<'_>,
         options: &[PermissionOption],
     ) -> (RequestPermissionOutcome, bool) {
-        let allowed = self.allows(wish);
+        let allowed = self.allows(request);
         let wanted: &[PermissionOptionKind] = match (allowed, self.permissions) {
             // An agent stores a lasting permission where hookloop does not see it.
             (true, AgentPermissions::Full) => {
@@ -156,8 +156,8 @@ mod tests {
         let inside = ["/project/a".into()];
         for (permissions, allowed) in [(Read, 3), (Edit, 6), (Full, 10)] {
             for (index, kind) in ALL.into_iter().enumerate() {
-                let wish = PermissionRequest { kind, title: "", paths: &inside };
-                let is_allowed = guard(permissions, &[]).allows(&wish);
+                let request = PermissionRequest { kind, title: "", paths: &inside };
+                let is_allowed = guard(permissions, &[]).allows(&request);
                 assert_eq!(is_allowed, index < allowed, "{permissions:?} {kind:?}");
             }
         }
@@ -212,8 +212,8 @@ mod tests {
                 PermissionOption::new(format!("{kind:?}"), "name", *kind)
             };
             let options: Vec<_> = offered.iter().map(option).collect();
-            let wish = PermissionRequest { kind, title: "", paths: &[] };
-            let (outcome, is_yes) = guard(permissions, &[]).answer(&wish, &options);
+            let request = PermissionRequest { kind, title: "", paths: &[] };
+            let (outcome, is_yes) = guard(permissions, &[]).answer(&request, &options);
             let chosen = match outcome {
                 RequestPermissionOutcome::Selected(chosen) => Some(chosen.option_id.to_string()),
                 _ => None,

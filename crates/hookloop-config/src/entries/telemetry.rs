@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::values::{GivenEntry, Located, given};
-use crate::telemetry::{TelemetryPolicy, TelemetryWish, check_endpoint};
+use crate::telemetry::{TelemetryConfig, TelemetryPolicy, check_endpoint};
 use crate::yaml::ConfigComplaint;
 
 const HEADERS_MAX: usize = 32;
@@ -34,7 +34,7 @@ pub(crate) struct TelemetryEntry {
 }
 
 impl TelemetryEntry {
-    pub(crate) fn read(self, base: &Path) -> Result<TelemetryWish, ConfigComplaint> {
+    pub(crate) fn read(self, base: &Path) -> Result<TelemetryConfig, ConfigComplaint> {
         let mut headers = Vec::new();
         for (name, value) in self.headers {
             if headers.len() == HEADERS_MAX {
@@ -45,7 +45,7 @@ impl TelemetryEntry {
             }
             headers.push((name, given(value, base)?));
         }
-        Ok(TelemetryWish {
+        Ok(TelemetryConfig {
             is_off: self.enabled == Some(false),
             endpoint: checked(self.endpoint)?,
             headers,

@@ -129,6 +129,12 @@ impl GateChange {
     pub fn needs_consent(&self) -> bool {
         !matches!(self.kind, GateChangeKind::Added | GateChangeKind::Strengthened(_))
     }
+
+    /// Returns whether the gate is known to be absent or weaker, not only different.
+    pub fn is_weaker(&self) -> bool {
+        use GateChangeKind::{Disabled, Removed, Weakened};
+        matches!(self.kind, Removed | Disabled | Weakened(_))
+    }
 }
 
 impl fmt::Display for GateChange {

@@ -55,7 +55,10 @@ impl ValidationResult {
 const ASKED: &str = "the agent asked for a human";
 const BLOCKED: &str = "the agent says that it is blocked";
 
-/// Returns the agent's words in such a reason.
+/// The start of the reason of a session that ended because no file changed.
+pub const NO_CHANGES: &str = "no changes: ";
+
+/// Returns the agent's words in the reason of a promise that needs a person.
 pub fn question_in(reason: &str) -> &str {
     let words = [ASKED, BLOCKED].iter().find_map(|start| reason.strip_prefix(start));
     words.and_then(|words| words.strip_prefix(": ")).unwrap_or(reason)

@@ -1,6 +1,7 @@
 //! The effect of verdicts on the state of a session: stop conditions, gates, submissions, and answers of people.
 
 use super::state::{Session, SessionPhase};
+use super::stop::NO_CHANGES;
 use crate::excerpt::first_names;
 use crate::payload::session::{SessionOutcome, TaskExit};
 use crate::payload::verdict::{
@@ -142,7 +143,7 @@ impl Session {
             let since =
                 if self.task.is_some() { "the task was taken" } else { "the session began" };
             self.in_need(format!(
-                "no changes: the agent reported COMPLETE again, and no file changed since {since}"
+                "{NO_CHANGES}the agent reported COMPLETE again, and no file changed since {since}"
             ))
         } else {
             self.was_asked_for_changes = true;

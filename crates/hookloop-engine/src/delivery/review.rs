@@ -55,21 +55,21 @@ struct ReviewReply {
 /// Asks all gatekeepers of a hook, and applies the quorum.
 pub(crate) fn ask_all(
     runner: &HookRunner,
-    bench: DeliveryContext<'_>,
+    delivery_context: DeliveryContext<'_>,
     task: &Task,
     names: &[String],
     quorum: Quorum,
     cancel: Option<&Cancel>,
 ) -> Result<StepOutcome, StepError> {
-    let head = match bench.worktree {
-        Some(worktree) => bench.shop.repo.head(worktree)?,
-        None => commit(bench.branch)?,
+    let head = match delivery_context.worktree {
+        Some(worktree) => delivery_context.delivery_tools.repo.head(worktree)?,
+        None => commit(delivery_context.branch)?,
     };
-    let base = bench.shop.repo.newest_base()?;
+    let base = delivery_context.delivery_tools.repo.newest_base()?;
     let mut answers = Vec::new();
     for name in names {
-        let gatekeeper = bench.project.rules().gatekeeper(name);
-        answers.push(ask(runner, bench, task, &gatekeeper, (&base, &head), cancel)?);
+        let gatekeeper = delivery_context.project.rules().gatekeeper(name);
+        answers.push(ask(runner, delivery_context, task, &gatekeeper, (&base, &head), cancel)?);
     }
     let verdicts: Vec<Option<bool>> = answers.iter().map(|said| said.approves).collect();
     let rejections = answers.iter().filter(|said| said.approves == Some(false));
@@ -92,13 +92,13 @@ pub(crate) fn ask_all(
 
 /// Returns the agent that acts as this gatekeeper, if it may review tasks of this type.
 fn agent_of(
-    bench: DeliveryContext<'_>,
+    delivery_context: DeliveryContext<'_>,
     task: &Task,
     gatekeeper: &GatekeeperRules,
 ) -> Result<String, StepError> {
     let GatekeeperRules { name, agent, .. } = gatekeeper;
     let kind = task.spec.kind.as_deref();
-    let listed = bench.project.rules().reviewers(kind);
+    let listed = delivery_context.project.rules().reviewers(kind);
     match (agent, listed) {
         (None, None) => Ok(name.clone()),
         (None, Some(agents)) => {
@@ -121,33 +121,36 @@ fn agent_of(
 /// Asks one gatekeeper, and asks again if it gives no verdict.
 fn ask(
     runner: &HookRunner,
-    bench: DeliveryContext<'_>,
+    delivery_context: DeliveryContext<'_>,
     task: &Task,
     gatekeeper: &GatekeeperRules,
     (base, head): (&CommitId, &CommitId),
     cancel: Option<&Cancel>,
 ) -> Result<ReviewReply, StepError> {
     let name = &gatekeeper.name;
-    let agent = agent_of(bench, task, gatekeeper)?;
-    let diff = bench.shop.repo.change(base, head, DIFF_MAX)?;
+    let agent = agent_of(delivery_context, task, gatekeeper)?;
+    let diff = delivery_context.delivery_tools.repo.change(base, head, DIFF_MAX)?;
     let mut why_not = String::new();
     for _ in 0..ASKED_MAX {
-        let scratch = bench.shop.repo.scratch(head, &format!("review-{}", random_word()))?;
+        let scratch = delivery_context
+            .delivery_tools
+            .repo
+            .scratch(head, &format!("review-{}", random_word()))?;
         leave_out_instructions(&scratch.path)?;
         let place = runner.at(scratch.project.clone());
         let id = random_word();
         let words = ReviewPrompt {
             task,
             gatekeeper,
-            base: bench.shop.base(),
-            branch: bench.branch,
+            base: delivery_context.delivery_tools.base(),
+            branch: delivery_context.branch,
             diff: &diff,
             id: &id,
             fence: &random_word(),
             why_not: &why_not,
         };
         let words = words.to_string();
-        let message = hold(&place, bench, (task, gatekeeper, &agent), words, cancel)?;
+        let message = hold(&place, delivery_context, (task, gatekeeper, &agent), words, cancel)?;
         match review::verdict(&message, &id) {
             Ok(verdict) => {
                 let approves = verdict.is_approval();
@@ -262,15 +265,15 @@ impl fmt::Display for ReviewPrompt<'_> {
 }
 
 /// Returns the limits of a review: those of the project, and the rest of the session's cost and tokens.
-fn review_limits(bench: DeliveryContext<'_>) -> SessionLimits {
-    let of_project = bench.project.rules().limits.session;
+fn review_limits(delivery_context: DeliveryContext<'_>) -> SessionLimits {
+    let of_project = delivery_context.project.rules().limits.session;
     let mut limits = SessionLimits {
         max_iterations: 1,
         max_errors: 2,
         max_duration_ms: REVIEW_MS,
         ..of_project
     };
-    if let Some(left) = bench.left {
+    if let Some(left) = delivery_context.left {
         limits.max_cost_micros = limits.max_cost_micros.min(left.cost_micros);
         limits.max_tokens = limits.max_tokens.min(left.tokens);
     }
@@ -280,20 +283,20 @@ fn review_limits(bench: DeliveryContext<'_>) -> SessionLimits {
 /// Runs a review as a session of one turn, and returns the agent's final message.
 fn hold(
     place: &HookRunner,
-    bench: DeliveryContext<'_>,
+    delivery_context: DeliveryContext<'_>,
     (task, gatekeeper, agent): (&Task, &GatekeeperRules, &str),
     words: String,
     cancel: Option<&Cancel>,
 ) -> Result<String, StepError> {
-    let project = bench.project;
+    let project = delivery_context.project;
     let why = |error: &dyn fmt::Display| format!("the review by {}: {error}", gatekeeper.name);
     let human = |error: &dyn fmt::Display| StepError::NeedsHuman { why: why(error) };
     let again = |error: &dyn fmt::Display| StepError::Retry { why: why(error) };
-    let limits = review_limits(bench);
+    let limits = review_limits(delivery_context);
     if limits.max_cost_micros == 0 || limits.max_tokens == 0 {
         return Err(human(&"the session's limits of cost and tokens leave nothing for it"));
     }
-    let wish = SessionRequest {
+    let request = SessionRequest {
         name: Some(format!("review of {} by {}", task.id, gatekeeper.name)),
         work: SessionWork::Review(words),
         agent: agent.to_owned(),
@@ -310,7 +313,7 @@ fn hold(
         worker: None,
         checkout: CheckoutUse::default(),
     };
-    let opened = open::start(project, place, wish).map_err(|error| match error {
+    let opened = open::start(project, place, request).map_err(|error| match error {
         StartError::Engine(_) | StartError::Io { .. } => again(&error),
         error => human(&error),
     })?;
@@ -323,7 +326,7 @@ fn hold(
         runner: place,
         directory: opened.directory.clone(),
         template: prompt::REVIEW.to_owned(),
-        onlooker: NoObserver,
+        observer: NoObserver,
         stop,
         drift: HookDrift::default(),
         active_ms: 0,

@@ -17,7 +17,7 @@ use hookloop_core::id::Subject;
 use hookloop_core::options::{AllowedAnswers, HookOptions, OnFailure};
 use hookloop_core::task::Task;
 use hookloop_git::excerpt::plain_line;
-use hookloop_git::forge::{MergeRequest, RequestState, RequestWish};
+use hookloop_git::forge::{MergeRequest, MergeRequestDraft, RequestState};
 use hookloop_git::repo::{CommitId, ConflictedFile, RebaseResult, Worktree};
 use hookloop_git::step_error::StepError;
 use hookloop_hooks::hook_context::HookContext;
@@ -45,29 +45,42 @@ const LAG_MAX: Duration = Duration::from_secs(5);
 impl DeliverySteps for DeliveryHooks {
     fn run(
         &self,
-        bench: Option<DeliveryContext<'_>>,
+        delivery_context: Option<DeliveryContext<'_>>,
         runner: &HookRunner,
         hook: &Hook,
-        occasion: &HookContext<'_>,
+        hook_context: &HookContext<'_>,
     ) -> HookRun {
         let began = Instant::now();
-        let task = occasion.task;
-        let done = match (&hook.handler, bench, task) {
+        let task = hook_context.task;
+        let done = match (&hook.handler, delivery_context, task) {
             (HookHandler::Builtin(Builtin::RunTests), ..) => {
-                return run_tests(runner, hook, occasion);
+                return run_tests(runner, hook, hook_context);
             }
             (_, None, _) | (_, _, None) => Err(StepError::NeedsHuman {
                 why: "it is for tasks that are delivered, and there is none here".to_owned(),
             }),
-            (HookHandler::Gatekeepers { agents, quorum, .. }, Some(bench), Some(task)) => {
-                review::ask_all(runner, bench, task, agents, *quorum, occasion.cancel)
-            }
-            (HookHandler::Builtin(builtin), Some(bench), Some(task)) => {
-                again(occasion, || match (builtin, bench.worktree) {
-                    (Builtin::RebaseOnMain, Some(worktree)) => rebase_on_main(bench.shop, worktree),
-                    (Builtin::CreatePr, Some(worktree)) => create_pr(bench, worktree, task),
+            (
+                HookHandler::Gatekeepers { agents, quorum, .. },
+                Some(delivery_context),
+                Some(task),
+            ) => review::ask_all(
+                runner,
+                delivery_context,
+                task,
+                agents,
+                *quorum,
+                hook_context.cancel,
+            ),
+            (HookHandler::Builtin(builtin), Some(delivery_context), Some(task)) => {
+                again(hook_context, || match (builtin, delivery_context.worktree) {
+                    (Builtin::RebaseOnMain, Some(worktree)) => {
+                        rebase_on_main(delivery_context.delivery_tools, worktree)
+                    }
+                    (Builtin::CreatePr, Some(worktree)) => {
+                        create_pr(delivery_context, worktree, task)
+                    }
                     (Builtin::Merge, _) => {
-                        train::run_train(runner, bench, &task.id, occasion.cancel)
+                        train::run_train(runner, delivery_context, &task.id, hook_context.cancel)
                     }
                     _ => Err(StepError::NeedsHuman {
                         why: "there is nothing to do it on".to_owned(),
@@ -76,20 +89,20 @@ impl DeliverySteps for DeliveryHooks {
             }
             _ => Err(StepError::NeedsHuman { why: "it is no hook of delivery".to_owned() }),
         };
-        told(hook, occasion, done, began.elapsed())
+        told(hook, hook_context, done, began.elapsed())
     }
 }
 
 /// Repeats a step with pauses while it reports a retryable error, up to `TRIES_MAX` times.
 fn again(
-    occasion: &HookContext<'_>,
+    hook_context: &HookContext<'_>,
     mut step: impl FnMut() -> Result<StepOutcome, StepError>,
 ) -> Result<StepOutcome, StepError> {
     let mut number = 1;
     loop {
         match step() {
             Err(StepError::Retry { .. }) if number < TRIES_MAX => {
-                hook_sequence::nap(TRY_PAUSE * (1 << (number - 1)), occasion);
+                hook_sequence::nap(TRY_PAUSE * (1 << (number - 1)), hook_context);
                 number += 1;
             }
             done => return done,
@@ -98,24 +111,29 @@ fn again(
 }
 
 /// Rebases the branch onto its base. On a conflict, lays out the files for the agent.
-fn rebase_on_main(shop: &DeliveryTools<'_>, worktree: &Worktree) -> Result<StepOutcome, StepError> {
-    let base = shop.repo.newest_base()?;
+fn rebase_on_main(
+    delivery_tools: &DeliveryTools<'_>,
+    worktree: &Worktree,
+) -> Result<StepOutcome, StepError> {
+    let base = delivery_tools.repo.newest_base()?;
     let short = &base.as_str()[..12];
-    let rebased = shop.repo.rebase(worktree, &base)?;
+    let rebased = delivery_tools.repo.rebase(worktree, &base)?;
     crash::point("rebased");
     let said = match rebased {
-        RebaseResult::UpToDate => format!("the branch has {} ({short}) already", shop.base()),
+        RebaseResult::UpToDate => {
+            format!("the branch has {} ({short}) already", delivery_tools.base())
+        }
         RebaseResult::Done { .. } => {
-            format!("the branch is on top of {} ({short}) now", shop.base())
+            format!("the branch is on top of {} ({short}) now", delivery_tools.base())
         }
         RebaseResult::Conflict { .. } => {
-            let conflict = shop.repo.lay_out_conflict(worktree, &base)?;
+            let conflict = delivery_tools.repo.lay_out_conflict(worktree, &base)?;
             crash::point("laid out");
-            let prompt = conflict_prompt(shop.base(), &conflict.files);
+            let prompt = conflict_prompt(delivery_tools.base(), &conflict.files);
             return Err(StepError::Block {
-                why: conflict_reason(shop.base(), &conflict.files),
+                why: conflict_reason(delivery_tools.base(), &conflict.files),
                 prompt,
-                details: conflict_details(shop.base(), &conflict.files),
+                details: conflict_details(delivery_tools.base(), &conflict.files),
             });
         }
     };
@@ -165,11 +183,11 @@ pub(crate) fn conflict_details(base: &str, files: &[ConflictedFile]) -> String {
 /// Without a forge the step reports that it made no request. An existing branch or request may be
 /// outdated, so both are compared with the commit.
 fn create_pr(
-    bench: DeliveryContext<'_>,
+    delivery_context: DeliveryContext<'_>,
     worktree: &Worktree,
     task: &Task,
 ) -> Result<StepOutcome, StepError> {
-    let DeliveryTools { repo, forge, requests, rules } = bench.shop;
+    let DeliveryTools { repo, forge, requests, rules } = delivery_context.delivery_tools;
     requests.check("no request can be made")?;
     let skipped = match requests {
         RequestSupport::Local => Some("no request was made: the remote is no forge"),
@@ -184,14 +202,14 @@ fn create_pr(
         let values = json!({ "branch": worktree.branch, "head": head });
         return Ok(StepOutcome { said, values, skipped, refused: None });
     }
-    announce(bench, worktree, task, &head)?;
+    announce(delivery_context, worktree, task, &head)?;
     crash::point("push");
-    check_held(bench, task)?;
+    check_held(delivery_context, task)?;
     repo.push(&worktree.branch, &head)?;
     crash::point("pushed");
-    let wish = RequestWish {
+    let draft = MergeRequestDraft {
         branch: worktree.branch.clone(),
-        base: bench.shop.base().to_owned(),
+        base: delivery_context.delivery_tools.base().to_owned(),
         head: head.to_string(),
         title: title(task),
         body: body(task),
@@ -199,11 +217,11 @@ fn create_pr(
         labels: rules.labels.clone(),
         reviewers: rules.reviewers.clone(),
     };
-    let found = forge.find(&wish.branch, &wish.base)?;
-    check_held(bench, task)?;
+    let found = forge.find(&draft.branch, &draft.base)?;
+    check_held(delivery_context, task)?;
     let request = match found {
         Some(MergeRequest { number: Some(number), state: RequestState::Open, .. }) => {
-            forge.update(number, &wish)?
+            forge.update(number, &draft)?
         }
         Some(MergeRequest { state: RequestState::Closed, url, .. }) => {
             let url = url.unwrap_or_default();
@@ -212,15 +230,15 @@ fn create_pr(
             );
             return Err(StepError::NeedsHuman { why });
         }
-        _ => forge.open(&wish)?,
+        _ => forge.open(&draft)?,
     };
     crash::point("requested");
     let request = match request.number {
         Some(number) => forge.get(number)?,
         None => request,
     };
-    if request.head != wish.head {
-        let why = format!("the request has {} and not {} yet", request.head, wish.head);
+    if request.head != draft.head {
+        let why = format!("the request has {} and not {} yet", request.head, draft.head);
         return Err(StepError::Retry { why });
     }
     let url = request.url;
@@ -237,15 +255,16 @@ fn create_pr(
 ///
 /// A forge knows nothing of claims. A session that was suspended may have lost its task to another
 /// one, and must not open a second request for finished work.
-fn check_held(bench: DeliveryContext<'_>, task: &Task) -> Result<(), StepError> {
+fn check_held(delivery_context: DeliveryContext<'_>, task: &Task) -> Result<(), StepError> {
     let Some(claim) = &task.claim else { return Ok(()) };
     let again = |error: EngineError| StepError::Retry { why: error.to_string() };
     let subject = Subject::Task(task.id.clone());
-    let last = bench.project.log().history(&subject, 1).map_err(|error| again(error.into()))?;
+    let last =
+        delivery_context.project.log().history(&subject, 1).map_err(|error| again(error.into()))?;
     let last = last.last().map_or(0, |last| last.seq);
-    let seen = bench.project.store().wait_for_news(last.saturating_sub(1), LAG_MAX);
+    let seen = delivery_context.project.store().wait_for_news(last.saturating_sub(1), LAG_MAX);
     seen.map_err(|error| again(error.into()))?;
-    let row = bench.project.read(|view| view.task(&task.id)).map_err(again)?;
+    let row = delivery_context.project.read(|view| view.task(&task.id)).map_err(again)?;
     let Some(row) = row.filter(|row| row.version >= last) else {
         return Err(StepError::Retry {
             why: "whether the task is still held is not known".to_owned(),
@@ -260,21 +279,24 @@ fn check_held(bench: DeliveryContext<'_>, task: &Task) -> Result<(), StepError> 
 ///
 /// An earlier claimant of the task may have crashed between its push and its submission.
 fn announce(
-    bench: DeliveryContext<'_>,
+    delivery_context: DeliveryContext<'_>,
     worktree: &Worktree,
     task: &Task,
     head: &CommitId,
 ) -> Result<(), StepError> {
     let again = |error: EngineError| StepError::Retry { why: error.to_string() };
-    let known = bench.project.read(|view| view.delivery(&task.id)).map_err(again)?.pushes;
+    let known =
+        delivery_context.project.read(|view| view.delivery(&task.id)).map_err(again)?.pushes;
     let pushes: Vec<CommitId> = known.iter().filter_map(|push| push.parse().ok()).collect();
-    bench.shop.repo.recognise(&worktree.branch, &pushes)?;
+    delivery_context.delivery_tools.repo.recognise(&worktree.branch, &pushes)?;
     if pushes.last() == Some(head) {
         return Ok(());
     }
     let (fence, project) = match &task.claim {
-        Some(claim) => (Fence::Epoch(claim.epoch), bench.project.acting_as(&claim.agent)),
-        None => (Fence::None, bench.project.clone()),
+        Some(claim) => {
+            (Fence::Epoch(claim.epoch), delivery_context.project.acting_as(&claim.agent))
+        }
+        None => (Fence::None, delivery_context.project.clone()),
     };
     let command = Command::PlanPush { id: task.id.clone(), fence, head: head.to_string() };
     project.carry_out(&command).map_err(again)?;
@@ -294,10 +316,11 @@ fn body(task: &Task) -> String {
 }
 
 /// Runs the project's tests, of all kinds that it has, and stops at the first failure.
-fn run_tests(runner: &HookRunner, hook: &Hook, occasion: &HookContext<'_>) -> HookRun {
-    let unable = |why: String| HookRun::unable(hook, occasion.point, HookStatus::NotStarted, why);
+fn run_tests(runner: &HookRunner, hook: &Hook, hook_context: &HookContext<'_>) -> HookRun {
+    let unable =
+        |why: String| HookRun::unable(hook, hook_context.point, HookStatus::NotStarted, why);
     if let Err(refusal) = runner.may_run(hook) {
-        return HookRun::refused(hook, occasion.point, refusal);
+        return HookRun::refused(hook, hook_context.point, refusal);
     }
     let commands = match test_detection::runnable(runner.root(), runner.ground().path) {
         Ok(commands) => commands,
@@ -314,7 +337,7 @@ fn run_tests(runner: &HookRunner, hook: &Hook, occasion: &HookContext<'_>) -> Ho
         };
         let of_runner = std::slice::from_ref(&of_runner);
         let run =
-            hook_sequence::run_all(runner, of_runner, occasion, &mut |_| {}).into_iter().next();
+            hook_sequence::run_all(runner, of_runner, hook_context, &mut |_| {}).into_iter().next();
         let has_passed = run.as_ref().is_some_and(|run| run.outcome.status == HookStatus::Passed);
         last = run;
         if !has_passed {
@@ -327,7 +350,7 @@ fn run_tests(runner: &HookRunner, hook: &Hook, occasion: &HookContext<'_>) -> Ho
 /// Converts the result of a step into a hook run.
 fn told(
     hook: &Hook,
-    occasion: &HookContext<'_>,
+    hook_context: &HookContext<'_>,
     done: Result<StepOutcome, StepError>,
     took: Duration,
 ) -> HookRun {
@@ -374,7 +397,7 @@ fn told(
     };
     let ran = HookRan {
         hook_name: hook.name.clone(),
-        point: occasion.point.name().to_owned(),
+        point: hook_context.point.name().to_owned(),
         status: outcome.status.into(),
         exit_code: None,
         duration_ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),

@@ -142,7 +142,7 @@ pub(crate) struct MergeTrain<'t> {
     project: &'t Project,
     runner: &'t HookRunner,
     hooks: HookRegistry,
-    shop: &'t DeliveryTools<'t>,
+    delivery_tools: &'t DeliveryTools<'t>,
     cancel: Option<&'t Cancel>,
     arrivals: Vec<TrainReport>,
     /// How often another process moved the base first.
@@ -186,8 +186,8 @@ pub fn merge(
     told: &mut dyn FnMut(&TrainReport),
 ) -> Result<Vec<TrainReport>, TrainError> {
     let rules = project.rules().delivery.as_ref().ok_or(TrainError::NoDelivery)?;
-    let shop = DeliveryTools::open(runner, rules, cancel)?;
-    let mut train = MergeTrain::new(project, runner, &shop, Some(cancel))?;
+    let delivery_tools = DeliveryTools::open(runner, rules, cancel)?;
+    let mut train = MergeTrain::new(project, runner, &delivery_tools, Some(cancel))?;
     train.ride(told)?;
     Ok(train.arrivals)
 }
@@ -195,11 +195,12 @@ pub fn merge(
 /// Runs the merge train as the built-in hook `merge`, within a session.
 pub(crate) fn run_train(
     runner: &HookRunner,
-    bench: DeliveryContext<'_>,
+    delivery_context: DeliveryContext<'_>,
     task: &TaskId,
     cancel: Option<&Cancel>,
 ) -> Result<StepOutcome, StepError> {
-    let train = MergeTrain::new(bench.project, runner, bench.shop, cancel);
+    let train =
+        MergeTrain::new(delivery_context.project, runner, delivery_context.delivery_tools, cancel);
     let ridden = train.and_then(|mut train| train.ride(&mut |_| {}).map(|()| train.arrivals));
     let arrivals = ridden.map_err(|error| StepError::Retry { why: error.to_string() })?;
     let said: Vec<String> = arrivals.iter().map(ToString::to_string).collect();
@@ -250,7 +251,7 @@ impl<'t> MergeTrain<'t> {
     fn new(
         project: &'t Project,
         runner: &'t HookRunner,
-        shop: &'t DeliveryTools<'t>,
+        delivery_tools: &'t DeliveryTools<'t>,
         cancel: Option<&'t Cancel>,
     ) -> Result<MergeTrain<'t>, TrainError> {
         let hooks = project.hooks()?;
@@ -260,7 +261,7 @@ impl<'t> MergeTrain<'t> {
             project,
             runner,
             hooks,
-            shop,
+            delivery_tools,
             cancel,
             arrivals: Vec::new(),
             lost: 0,
@@ -277,14 +278,14 @@ impl<'t> MergeTrain<'t> {
         let _alone = self.alone()?;
         let mut heard = 0;
         for _ in 0..ROUNDS_MAX {
-            let cars = self.muster()?;
+            let entries = self.muster()?;
             let mut has_moved = false;
             if self.is_one_by_one() {
-                for car in cars {
-                    has_moved |= self.round(vec![car])?;
+                for entry in entries {
+                    has_moved |= self.round(vec![entry])?;
                 }
             } else {
-                has_moved = !cars.is_empty() && self.round(cars)?;
+                has_moved = !entries.is_empty() && self.round(entries)?;
             }
             for arrival in &self.arrivals[heard..] {
                 told(arrival);
@@ -318,44 +319,44 @@ impl<'t> MergeTrain<'t> {
     /// Returns the tasks that can be merged now, the most urgent first.
     fn muster(&mut self) -> Result<Vec<TrainEntry>, TrainError> {
         let waiting = self.project.read(|view| view.waiting(WAITING_MAX))?;
-        let mut cars = Vec::new();
+        let mut entries = Vec::new();
         for waiting in waiting {
             let is_told = |arrival: &TrainReport| arrival.task == waiting.row.task.id;
             let is_away = self.unreachable >= UNREACHABLE_MAX;
-            if self.is_cancelled() || cars.len() >= CARS_MAX || is_away {
+            if self.is_cancelled() || entries.len() >= CARS_MAX || is_away {
                 break;
             }
             if self.arrivals.iter().any(is_told) {
                 continue;
             }
-            let Some(car) = TrainEntry::of(waiting)? else { continue };
-            let is_ready = self.pick_up(&car).and_then(|is_over| match is_over {
+            let Some(entry) = TrainEntry::of(waiting)? else { continue };
+            let is_ready = self.pick_up(&entry).and_then(|is_over| match is_over {
                 true => Ok(false),
-                false => self.is_cleared(&car),
+                false => self.is_cleared(&entry),
             });
             // An error of one task does not delay the others.
             match is_ready {
-                Ok(true) => cars.push(car),
+                Ok(true) => entries.push(entry),
                 // The task no longer waits for a person.
-                Ok(false) => self.hold(&car, None)?,
-                Err(error) => self.pass_over(&car, error)?,
+                Ok(false) => self.hold(&entry, None)?,
+                Err(error) => self.pass_over(&entry, error)?,
             }
         }
-        Ok(cars)
+        Ok(entries)
     }
 
     /// Lets a task wait after an error that concerns it alone. Other errors end the run.
-    fn pass_over(&mut self, car: &TrainEntry, error: TrainError) -> Result<(), TrainError> {
+    fn pass_over(&mut self, entry: &TrainEntry, error: TrainError) -> Result<(), TrainError> {
         match error {
             TrainError::Trouble(trouble) => {
                 self.unreachable += usize::from(matches!(trouble, StepError::Retry { .. }));
                 if let StepError::NeedsHuman { why } = &trouble {
-                    self.hold(car, Some(why))?;
+                    self.hold(entry, Some(why))?;
                 }
-                self.wait(car, trouble.reason().to_owned());
+                self.wait(entry, trouble.reason().to_owned());
             }
             TrainError::Engine(EngineError::Refused(refusal)) => {
-                self.wait(car, refusal.to_string())
+                self.wait(entry, refusal.to_string())
             }
             error => return Err(error),
         }
@@ -363,8 +364,8 @@ impl<'t> MergeTrain<'t> {
     }
 
     /// Returns the hooks at `before_merge`.
-    fn gates(&self, car: &TrainEntry) -> Vec<Hook> {
-        let kind = car.task.spec.kind.as_deref();
+    fn gates(&self, entry: &TrainEntry) -> Vec<Hook> {
+        let kind = entry.task.spec.kind.as_deref();
         self.hooks.resolve(Point::BeforeMerge.name(), kind).into_iter().cloned().collect()
     }
 
@@ -372,8 +373,8 @@ impl<'t> MergeTrain<'t> {
     ///
     /// These are the hooks at `before_merge` that test files. If there are none, they are the gates
     /// that decide completion in a session.
-    fn tests(&self, car: &TrainEntry) -> Vec<(Point, Hook)> {
-        let kind = car.task.spec.kind.as_deref();
+    fn tests(&self, entry: &TrainEntry) -> Vec<(Point, Hook)> {
+        let kind = entry.task.spec.kind.as_deref();
         let at = |point: Point| {
             let hooks = self.hooks.resolve(point.name(), kind).into_iter();
             hooks
@@ -399,31 +400,34 @@ impl<'t> MergeTrain<'t> {
         &self,
         hooks: &[Hook],
         point: &Point,
-        car: &TrainEntry,
+        entry: &TrainEntry,
         at: &TrainPlace<'_>,
     ) -> Vec<HookRun> {
-        let bench = DeliveryContext {
+        let delivery_context = DeliveryContext {
             project: self.project,
-            shop: self.shop,
+            delivery_tools: self.delivery_tools,
             worktree: None,
-            branch: car.head.as_str(),
+            branch: entry.head.as_str(),
             left: None,
         };
-        let builtins =
-            StepsInContext { steps: &DeliveryHooks, runner: at.runner, bench: Some(bench) };
-        let key = (car.task.id.clone(), point.name().to_owned());
-        let mut facts = DeliveryFacts::of_submission(&car.submission);
+        let builtins = StepsInContext {
+            steps: &DeliveryHooks,
+            runner: at.runner,
+            delivery_context: Some(delivery_context),
+        };
+        let key = (entry.task.id.clone(), point.name().to_owned());
+        let mut facts = DeliveryFacts::of_submission(&entry.submission);
         facts.context = at.context.borrow().get(&key).cloned().unwrap_or_default();
-        let occasion = HookContext {
-            task: Some(&car.task),
+        let hook_context = HookContext {
+            task: Some(&entry.task),
             cancel: self.cancel,
             builtins: Some(&builtins),
             changes: at.changes,
-            branches: Some((&car.submission.branch, &car.submission.base)),
+            branches: Some((&entry.submission.branch, &entry.submission.base)),
             delivery: Some(&facts),
             ..HookContext::at(point)
         };
-        let runs = hook_sequence::run_all(at.runner, hooks, &occasion, &mut |_| {});
+        let runs = hook_sequence::run_all(at.runner, hooks, &hook_context, &mut |_| {});
         for run in &runs {
             let mut context = at.context.borrow_mut();
             merge_context(context.entry(key.clone()).or_default(), &run.outcome.values);
@@ -439,39 +443,40 @@ impl<'t> MergeTrain<'t> {
     }
 
     /// Runs `after_merge`, completes the task, and cleans up its branch and worktree.
-    fn finish(&mut self, car: &TrainEntry, merged: &CommitId) -> Result<(), TrainError> {
-        let kind = car.task.spec.kind.as_deref();
+    fn finish(&mut self, entry: &TrainEntry, merged: &CommitId) -> Result<(), TrainError> {
+        let kind = entry.task.spec.kind.as_deref();
         let hooks = self.hooks.resolve(Point::AfterMerge.name(), kind);
         let hooks: Vec<Hook> = hooks.into_iter().cloned().collect();
         if !hooks.is_empty() {
             // The forge made the merge commit, so it must be fetched first.
-            self.shop.repo.newest_base().map_err(StepError::from)?;
-            let scratch = self.shop.repo.scratch(merged, "after").map_err(StepError::from)?;
+            self.delivery_tools.repo.newest_base().map_err(StepError::from)?;
+            let scratch =
+                self.delivery_tools.repo.scratch(merged, "after").map_err(StepError::from)?;
             let place = self.runner.at(scratch.project.clone());
-            self.run(&hooks, &Point::AfterMerge, car, &TrainPlace::new(&place, None));
+            self.run(&hooks, &Point::AfterMerge, entry, &TrainPlace::new(&place, None));
         }
         let outcome = TaskOutcome {
             result: Some(format!("merged as {merged}")),
-            artifacts: car.submission.url.iter().cloned().collect(),
-            proven: car.submission.proven || !self.tests(car).is_empty(),
+            artifacts: entry.submission.url.iter().cloned().collect(),
+            proven: entry.submission.proven || !self.tests(entry).is_empty(),
         };
-        let id = car.task.id.clone();
+        let id = entry.task.id.clone();
         let command = Command::CompleteTask { id, outcome, fence: Fence::None };
         self.project.carry_out(&command)?;
         self.project.settle_reactions(&mut CommandOutcome::default())?;
-        self.clean_up(car);
-        self.arrive(car, MergeResult::Merged { commit: merged.to_string() });
+        self.clean_up(entry);
+        self.arrive(entry, MergeResult::Merged { commit: merged.to_string() });
         Ok(())
     }
 
-    fn record_merged(&mut self, car: &TrainEntry, merged: &CommitId) -> Result<(), TrainError> {
-        let (head, commit) = (car.head.to_string(), merged.to_string());
-        self.record(car, DeliveryFact::Merged(TaskMerged { head, commit }))?;
-        self.finish(car, merged)
+    fn record_merged(&mut self, entry: &TrainEntry, merged: &CommitId) -> Result<(), TrainError> {
+        let (head, commit) = (entry.head.to_string(), merged.to_string());
+        self.record(entry, DeliveryFact::Merged(TaskMerged { head, commit }))?;
+        self.finish(entry, merged)
     }
 
-    fn record(&self, car: &TrainEntry, fact: DeliveryFact) -> Result<(), TrainError> {
-        let command = Command::RecordDelivery { id: car.task.id.clone(), fact };
+    fn record(&self, entry: &TrainEntry, fact: DeliveryFact) -> Result<(), TrainError> {
+        let command = Command::RecordDelivery { id: entry.task.id.clone(), fact };
         self.project.carry_out(&command)?;
         Ok(())
     }
@@ -479,61 +484,67 @@ impl<'t> MergeTrain<'t> {
     /// Returns a task to the queue with the reason for its next attempt.
     ///
     /// Instead, it blocks a task that was returned too often or fails in the same way again.
-    fn give_back(&mut self, car: &TrainEntry, by: &str, reason: String) -> Result<(), TrainError> {
+    fn give_back(
+        &mut self,
+        entry: &TrainEntry,
+        by: &str,
+        reason: String,
+    ) -> Result<(), TrainError> {
         let reason = clipped(&reason, REASON_MAX);
         let limits = &self.project.rules().limits.session;
-        let (returns, turns) = (car.delivery.returns, car.delivery.remediations);
-        if car.delivery.last_failure.as_ref() == Some(&failure_fingerprint(by, &reason)) {
+        let (returns, turns) = (entry.delivery.returns, entry.delivery.remediations);
+        if entry.delivery.last_failure.as_ref() == Some(&failure_fingerprint(by, &reason)) {
             let why = format!("`{by}` fails in the same way after a remediation turn: {reason}");
-            return self.block(car, why);
+            return self.block(entry, why);
         }
         if turns >= limits.max_remediations {
             let turns = counted(turns, "remediation turn", "remediation turns");
-            return self.block(car, format!("`{by}` still fails after {turns}: {reason}"));
+            return self.block(entry, format!("`{by}` still fails after {turns}: {reason}"));
         }
         if returns >= limits.max_continuations {
-            return self.block(car, format!("it went back {returns} times; now {by}: {reason}"));
+            return self.block(entry, format!("it went back {returns} times; now {by}: {reason}"));
         }
-        let (head, by) = (car.head.to_string(), by.to_owned());
+        let (head, by) = (entry.head.to_string(), by.to_owned());
         let returned =
             TaskReturned { head, by: by.clone(), reason: reason.clone(), is_by_person: false };
-        self.project.carry_out(&Command::ReturnTask { id: car.task.id.clone(), returned })?;
+        self.project.carry_out(&Command::ReturnTask { id: entry.task.id.clone(), returned })?;
         self.project.settle_reactions(&mut CommandOutcome::default())?;
-        self.arrive(car, MergeResult::Returned { by, reason });
+        self.arrive(entry, MergeResult::Returned { by, reason });
         Ok(())
     }
 
-    fn block(&mut self, car: &TrainEntry, reason: String) -> Result<(), TrainError> {
+    fn block(&mut self, entry: &TrainEntry, reason: String) -> Result<(), TrainError> {
         let reason = clipped(&reason, REASON_MAX);
         let obstacle = TaskObstacle { reason: reason.clone(), required_knowledge: None };
-        let id = car.task.id.clone();
+        let id = entry.task.id.clone();
         self.project.carry_out(&Command::BlockTask { id, obstacle, fence: Fence::None })?;
         self.project.settle_reactions(&mut CommandOutcome::default())?;
-        self.arrive(car, MergeResult::Blocked { reason });
+        self.arrive(entry, MergeResult::Blocked { reason });
         Ok(())
     }
 
     /// Records that a task waits for a person, or no longer does, if that changed.
-    fn hold(&self, car: &TrainEntry, why: Option<&str>) -> Result<(), TrainError> {
+    fn hold(&self, entry: &TrainEntry, why: Option<&str>) -> Result<(), TrainError> {
         let reason = why.map(|why| clipped(why, REASON_MAX));
-        if car.delivery.held == reason {
+        if entry.delivery.held == reason {
             return Ok(());
         }
-        match self
-            .record(car, DeliveryFact::Held(MergeBlocked { head: car.head.to_string(), reason }))
-        {
+        match self.record(
+            entry,
+            DeliveryFact::Held(MergeBlocked { head: entry.head.to_string(), reason }),
+        ) {
             // The task is no longer submitted, so nothing needs recording.
             Err(TrainError::Engine(EngineError::Refused(_))) => Ok(()),
             done => done,
         }
     }
 
-    fn wait(&mut self, car: &TrainEntry, reason: String) {
-        self.arrive(car, MergeResult::Waits { reason });
+    fn wait(&mut self, entry: &TrainEntry, reason: String) {
+        self.arrive(entry, MergeResult::Waits { reason });
     }
 
-    fn arrive(&mut self, car: &TrainEntry, fate: MergeResult) {
-        self.arrivals.push(TrainReport { task: car.task.id.clone(), fate });
+    fn arrive(&mut self, entry: &TrainEntry, fate: MergeResult) {
+        self.arrivals.push(TrainReport { task: entry.task.id.clone(), fate });
     }
 }
 

@@ -162,11 +162,11 @@ impl AgentTools {
     }
 
     /// Starts a loop on a task, or continues the one that this agent started.
-    pub fn start(&self, wish: &LoopStart) -> Result<LoopState, AgentToolError> {
+    pub fn start(&self, start: &LoopStart) -> Result<LoopState, AgentToolError> {
         if let Some(bound) = &self.bound {
-            return self.join(bound, wish);
+            return self.join(bound, start);
         }
-        let task = self.existing(&wish.task)?;
+        let task = self.existing(&start.task)?;
         let rules = self.project.rules();
         let own = rules.limits.session;
         if let Some(id) = self.iterated_by(&task)? {
@@ -180,13 +180,13 @@ impl AgentTools {
             agent: format!("{EXTERNAL}{MCP}"),
             work: SessionWork::Task(task.id.clone()),
             stop_when: stop_conditions(&rules.session.stop_when),
-            promises: wish.promises.clone(),
+            promises: start.promises.clone(),
             limits: SessionLimits {
-                max_iterations: wish
+                max_iterations: start
                     .max_iterations
                     .unwrap_or(own.max_iterations)
                     .min(own.max_iterations),
-                max_no_progress: wish
+                max_no_progress: start
                     .circuit_breaker
                     .unwrap_or(own.max_no_progress)
                     .min(own.max_no_progress),

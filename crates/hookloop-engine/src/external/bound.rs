@@ -112,12 +112,12 @@ impl AgentTools {
     pub(super) fn join(
         &self,
         bound: &BoundSession,
-        wish: &LoopStart,
+        request: &LoopStart,
     ) -> Result<LoopState, AgentToolError> {
         let session = self.turn_of(bound)?.session;
         let task = session.task.map(|taken| taken.task);
-        if task.as_ref().is_some_and(|task| task.as_str() != wish.task) {
-            let wanted = task_id(&wish.task)?;
+        if task.as_ref().is_some_and(|task| task.as_str() != request.task) {
+            let wanted = task_id(&request.task)?;
             self.bound_for(&wanted)?;
         }
         let limits = session.plan.limits;

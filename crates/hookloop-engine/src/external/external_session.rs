@@ -64,7 +64,7 @@ impl ExternalSession {
         purpose: SessionPurpose,
     ) -> Result<ExternalSession, StartError> {
         let SessionPurpose { name, agent, work, stop_when, promises, limits } = purpose;
-        let wish = SessionRequest {
+        let request = SessionRequest {
             name: Some(name),
             work,
             agent,
@@ -81,7 +81,7 @@ impl ExternalSession {
             worker: None,
             checkout: CheckoutUse::default(),
         };
-        let opened = open::start(project, runner, wish)?;
+        let opened = open::start(project, runner, request)?;
         Ok(ExternalSession {
             opened,
             known: None,
@@ -122,7 +122,7 @@ impl ExternalSession {
             runner,
             directory: self.opened.directory.clone(),
             template: String::new(),
-            onlooker: NoObserver,
+            observer: NoObserver,
             stop: stop.clone(),
             drift: HookDrift::of_scripts(runner, self.opened.frozen.as_deref()),
             active_ms: self.opened.active_ms,

@@ -20,10 +20,10 @@ use crate::error::EngineError;
 use crate::gate_agreement;
 use crate::machine::machine;
 use crate::project::Project;
+use crate::session::StartError;
 use crate::session::lookup::{self, runner};
 use crate::session::prompt::native_feedback;
 use crate::session::stop_switch::StopSwitch;
-use crate::session::{StartError, start_error};
 
 /// Open sessions that are searched for the one of a conversation.
 const OPEN_MAX: usize = 1_000;
@@ -346,7 +346,7 @@ fn untrusted(names: &[String]) -> String {
 fn weakened(changes: &[GateChange]) -> String {
     format!(
         "hookloop: nothing was checked: {}. Run `hookloop hooks trust`.",
-        start_error::weakened_words(changes)
+        gate_agreement::weakened_words(changes)
     )
 }
 

@@ -418,8 +418,11 @@ impl FailedGate {
 
 impl GateReceipt {
     fn line(&self) -> String {
-        let tree = self.tree.as_deref().unwrap_or("no tree");
-        format!("receipt: {} {} on {tree}", self.gate, self.status)
+        let tree = match &self.tree {
+            Some(tree) => format!("on {tree}"),
+            None => "outside of a git repository".to_owned(),
+        };
+        format!("receipt: {} {} {tree}", self.gate, self.status)
     }
 }
 

@@ -28,9 +28,9 @@ pub(crate) const SPEC_MAX: u64 = 512 * 1024;
 impl<O: SessionObserver> LiveWorld<'_, O> {
     /// Runs a turn of the agent. A turn that cannot start counts as a failed turn.
     pub(super) fn run_agent_turn(&mut self, turn: &DueTurn<'_>) -> TurnReport {
-        if let (Some(worktree), Some(shop)) = (&self.worktree, &self.shop) {
+        if let (Some(worktree), Some(delivery_tools)) = (&self.worktree, &self.delivery_tools) {
             // A lock that stays affects only the agent's git, which reports it.
-            if let Err(error) = shop.repo.clear_worktree_locks(worktree) {
+            if let Err(error) = delivery_tools.repo.clear_worktree_locks(worktree) {
                 tracing::warn!(%error, "lock files of the worktree are not removed");
             }
         }
@@ -76,7 +76,7 @@ impl<O: SessionObserver> LiveWorld<'_, O> {
     /// Runs the agent and passes its updates on. Ends the turn when it exceeds its allowance.
     fn follow_turn(&mut self, turn: &DueTurn<'_>, mut order: TurnRequest<'_>) -> TurnReport {
         let price = self.agents.price(turn.session.agent());
-        let (onlooker, board) = (&mut self.onlooker, &self.board);
+        let (observer, board) = (&mut self.observer, &self.board);
         board.limit_turn(order.timeout);
         let cancel = order.cancel;
         let mut reported = Usage::default();
@@ -85,9 +85,9 @@ impl<O: SessionObserver> LiveWorld<'_, O> {
             said.hear(update);
             board.hear(update);
             match update {
-                TurnUpdate::Output(text) => onlooker.notice(SessionUpdate::Said(text)),
-                TurnUpdate::Text(text) => onlooker.notice(SessionUpdate::Said(text.as_bytes())),
-                TurnUpdate::Tool(what) => onlooker.notice(SessionUpdate::Did(what)),
+                TurnUpdate::Output(text) => observer.notice(SessionUpdate::Said(text)),
+                TurnUpdate::Text(text) => observer.notice(SessionUpdate::Said(text.as_bytes())),
+                TurnUpdate::Tool(what) => observer.notice(SessionUpdate::Did(what)),
                 TurnUpdate::Usage(used) => {
                     reported = with_cost(used, price);
                     if turn.allowance.is_some_and(|allowance| !allowance.heard(reported)) {

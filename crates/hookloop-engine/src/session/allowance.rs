@@ -19,7 +19,7 @@ use crate::project::Project;
 /// An agent with small steps is stopped before a step that exceeds the budget.
 const SMALL_STEP: u64 = 4;
 
-/// Reserves `wish` for a session's turn, if the budget has room beside all other reservations.
+/// Reserves `amount` for a session's turn, if the budget has room beside all other reservations.
 ///
 /// The version of the budget's subject orders concurrent reservations. So each reservation has seen
 /// all earlier ones.
@@ -28,14 +28,14 @@ pub(super) fn reserve_in_batch(
     origin: EventOrigin,
     budget: &SharedBudget,
     session: &SessionId,
-    wish: Amount,
+    amount: Amount,
 ) -> Result<ReservationAnswer, EngineError> {
     if budget.is_none() {
         return Ok(ReservationAnswer::Granted);
     }
-    let answer = budget.reserve(&work.unit.view()?.budget_standing(today())?, wish);
+    let answer = budget.reserve(&work.unit.view()?.budget_standing(today())?, amount);
     if answer == ReservationAnswer::Granted {
-        let reserved = BudgetReserved { session: session.clone(), amount: wish };
+        let reserved = BudgetReserved { session: session.clone(), amount };
         work.stage_quietly(origin, Subject::Budget, EventBody::BudgetReserved(reserved))?;
     }
     Ok(answer)
@@ -128,8 +128,8 @@ impl<'a> TurnAllowance<'a> {
         let lacking = needed.minus(reserved);
         let left = self.left.minus(reserved);
         let again = match budget.is_none() {
-            true => self.of_fleet.wish(left),
-            false => budget.wish(left),
+            true => self.of_fleet.amount(left),
+            false => budget.amount(left),
         };
         let more = |lacking: u64, again: u64| if lacking > 0 { lacking.max(again) } else { 0 };
         let more = Amount {
@@ -176,7 +176,7 @@ impl Project {
         budget: &SharedBudget,
         session: &SessionId,
         had: Amount,
-        wish: Amount,
+        amount: Amount,
     ) -> Result<Option<ReservationAnswer>, EngineError> {
         let id = fresh_id();
         self.store.transact(|unit| {
@@ -186,7 +186,7 @@ impl Project {
                 return Ok(None);
             }
             let origin = EventOrigin::command(id, self.actor());
-            reserve_in_batch(&mut work, origin, budget, session, wish).map(Some)
+            reserve_in_batch(&mut work, origin, budget, session, amount).map(Some)
         })
     }
 }

@@ -17,7 +17,7 @@ use hookloop_core::session::SessionWork;
 use hookloop_core::session::plan::{EXTERNAL, SessionPlan};
 use hookloop_core::time::Timestamp;
 use hookloop_git::files;
-use hookloop_git::repo::{BranchFate, Repo, RepoError, RepoWish, UnsavedWork, WorktreeRemoval};
+use hookloop_git::repo::{BranchFate, Repo, RepoError, RepoOptions, UnsavedWork, WorktreeRemoval};
 use hookloop_hooks::runner::HookRunner;
 use hookloop_process::Cancel;
 use rustix::fs::{FlockOperation, flock};
@@ -125,9 +125,9 @@ pub struct SessionWorktree {
 }
 
 /// Returns the repository settings for the worktrees of a project.
-pub(crate) fn repo_wish(rules: &EffectiveConfig) -> RepoWish {
+pub(crate) fn repo_wish(rules: &EffectiveConfig) -> RepoOptions {
     let rules = rules.delivery.clone().unwrap_or_default();
-    RepoWish {
+    RepoOptions {
         base: rules.base,
         remote: rules.remote,
         prefix: rules.branch_prefix,

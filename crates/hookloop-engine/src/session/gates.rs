@@ -470,10 +470,10 @@ impl<W: SessionWorld> SessionDriver<'_, W> {
                 runs.extend(self.run_hooks(hooks, point)?);
             }
             let (after, changed) = self.state_of_files();
-            let is_firm = before == after;
-            if is_firm || round >= ROUNDS_MAX || self.is_stopping() {
+            let is_stable = before == after;
+            if is_stable || round >= ROUNDS_MAX || self.is_stopping() {
                 let (tree, files) = after;
-                return Ok(GateResults { tree, files, runs, is_stable: is_firm, changed });
+                return Ok(GateResults { tree, files, runs, is_stable, changed });
             }
             let files = named_files(&changed);
             self.world.notice(SessionUpdate::GatesRepeat { files: &files });
@@ -586,7 +586,7 @@ impl<W: SessionWorld> SessionDriver<'_, W> {
     ) -> String {
         let last = self.journal.session.last.as_ref();
         let has_reported = last.is_some_and(|last| last.promises.contains(&Promise::Complete));
-        let occasion = match point {
+        let hook_context = match point {
             Point::BeforeSubmit => "Your work was about to be submitted.",
             _ if has_reported => "You reported COMPLETE.",
             _ => "hookloop checked the files as you left them.",
@@ -596,7 +596,9 @@ impl<W: SessionWorld> SessionDriver<'_, W> {
         let gates = if count == 1 { "gate" } else { "gates" };
         let changes = changes.map_or_else(String::new, |changes| format!(" {changes}."));
         let failed = blocked.len();
-        format!("{occasion} {failed} of {count} {gates} failed: {names}.{changes} Fix the cause.")
+        format!(
+            "{hook_context} {failed} of {count} {gates} failed: {names}.{changes} Fix the cause."
+        )
     }
 
     /// Adds the output of a stop hook that continues the loop to the next prompt, as data.

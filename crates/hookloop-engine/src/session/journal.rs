@@ -45,7 +45,7 @@ enum JournalEntry {
     Reserve {
         id: EventId,
         budget: SharedBudget,
-        wish: Amount,
+        amount: Amount,
     },
 }
 
@@ -176,11 +176,11 @@ impl<'p> SessionJournal<'p> {
     pub(crate) fn begin_turn(
         &mut self,
         budget: &SharedBudget,
-        wish: Amount,
+        amount: Amount,
         body: EventBody,
     ) -> Result<TurnStart, EngineError> {
         let noted = self.unsaved.len();
-        self.unsaved.push(JournalEntry::Reserve { id: fresh_id(), budget: *budget, wish });
+        self.unsaved.push(JournalEntry::Reserve { id: fresh_id(), budget: *budget, amount });
         self.unsaved.push(JournalEntry::Event { id: fresh_id(), body: body.clone() });
         let stored = self.store();
         if !matches!(stored, Ok(StoredBatch::All)) {
@@ -245,9 +245,9 @@ impl<'p> SessionJournal<'p> {
                                 return Err(EngineError::Refused(refusal).into());
                             }
                         }
-                        JournalEntry::Reserve { id, budget, wish } => {
+                        JournalEntry::Reserve { id, budget, amount } => {
                             let origin = EventOrigin::command(*id, project.actor());
-                            match reserve_in_batch(&mut work, origin, budget, &self.id, *wish)? {
+                            match reserve_in_batch(&mut work, origin, budget, &self.id, *amount)? {
                                 ReservationAnswer::Granted => {}
                                 answer => return Err(BatchRefusal::Short(Box::new(answer))),
                             }

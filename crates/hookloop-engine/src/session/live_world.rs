@@ -57,7 +57,7 @@ pub(crate) struct LiveWorld<'p, O> {
     /// The project's directory as the session found it. None if it was missing.
     pub(super) root_identity: Option<DirectoryIdentity>,
     /// The delivery context, opened with the first task that needs it.
-    pub(super) shop: Option<DeliveryTools<'p>>,
+    pub(super) delivery_tools: Option<DeliveryTools<'p>>,
     /// The worktree of the task that was entered last.
     pub(super) worktree: Option<Worktree>,
     /// Whether the session has claimed the task of that worktree.
@@ -65,7 +65,7 @@ pub(crate) struct LiveWorld<'p, O> {
     pub(super) project: &'p Project,
     pub(super) agents: AgentChain,
     pub(super) template: String,
-    pub(super) onlooker: O,
+    pub(super) observer: O,
     pub(super) files: WatchedFiles,
     /// The repository, detected at first use because that starts a process. The inner option is
     /// none outside of git.
@@ -102,7 +102,7 @@ pub(crate) struct WorldParts<'p, O> {
     /// The session's own directory.
     pub directory: PathBuf,
     pub template: String,
-    pub onlooker: O,
+    pub observer: O,
     pub stop: StopSwitch,
     pub drift: HookDrift,
     /// The session's run time so far, and its limit.
@@ -122,7 +122,7 @@ impl<'p, O: SessionObserver> LiveWorld<'p, O> {
             runner,
             directory,
             template,
-            mut onlooker,
+            mut observer,
             stop,
             drift,
             active_ms,
@@ -130,7 +130,7 @@ impl<'p, O: SessionObserver> LiveWorld<'p, O> {
             rest,
         } = around;
         let board = NowBoard::default();
-        onlooker.watch(&board);
+        observer.watch(&board);
         let left = Duration::from_millis(duration_ms.saturating_sub(active_ms));
         let rested_ms: Arc<AtomicU64> = Arc::default();
         let clock = SessionClock::new(&directory, active_ms, Arc::clone(&rested_ms));
@@ -139,14 +139,14 @@ impl<'p, O: SessionObserver> LiveWorld<'p, O> {
             runner,
             place: runner.clone(),
             root_identity: DirectoryIdentity::of(runner.root()).ok(),
-            shop: None,
+            delivery_tools: None,
             worktree: None,
             is_held: false,
             project,
             steps,
             agents,
             template,
-            onlooker,
+            observer,
             files: WatchedFiles::default(),
             git: None,
             git_state: directory.join(GIT),
@@ -274,18 +274,18 @@ impl<O: SessionObserver> LiveWorld<'_, O> {
             root: self.runner.root(),
             identity: self.root_identity.as_ref(),
             worktree: self.worktree.as_ref(),
-            shop: self.shop.as_ref(),
+            delivery_tools: self.delivery_tools.as_ref(),
         }
     }
 
-    fn shop(&mut self) -> Result<&DeliveryTools<'_>, StepError> {
-        if self.shop.is_none() {
+    fn delivery_tools(&mut self) -> Result<&DeliveryTools<'_>, StepError> {
+        if self.delivery_tools.is_none() {
             let nothing =
                 || StepError::NeedsHuman { why: "this project delivers nothing".to_owned() };
             let rules = self.project.rules().delivery.as_ref().ok_or_else(nothing)?;
-            self.shop = Some(DeliveryTools::open(self.runner, rules, &self.stop.cancel)?);
+            self.delivery_tools = Some(DeliveryTools::open(self.runner, rules, &self.stop.cancel)?);
         }
-        self.shop.as_ref().ok_or_else(|| StepError::NeedsHuman { why: String::new() })
+        self.delivery_tools.as_ref().ok_or_else(|| StepError::NeedsHuman { why: String::new() })
     }
 }
 
@@ -303,9 +303,9 @@ impl<O: SessionObserver> SessionWorld for LiveWorld<'_, O> {
     }
 
     fn loss_recorded(&mut self, task: &Task) {
-        if let Some(shop) = &self.shop {
+        if let Some(delivery_tools) = &self.delivery_tools {
             // If the note stays, the loss is recorded a second time.
-            if let Err(error) = shop.repo.forget_loss(&task.id) {
+            if let Err(error) = delivery_tools.repo.forget_loss(&task.id) {
                 tracing::warn!(task = %task.id, %error, "the note of a lost worktree stays");
             }
         }
@@ -318,14 +318,18 @@ impl<O: SessionObserver> SessionWorld for LiveWorld<'_, O> {
         let delivery = delivery.map_err(|error| StepError::Retry { why: error.to_string() })?;
         let pushed = delivery.submission.and_then(|submission| submission.head.parse().ok());
         let is_known = self.worktree.as_ref().is_some_and(|worktree| worktree.task == task.id);
-        let shop = self.shop().map_err(of_all)?;
+        let delivery_tools = self.delivery_tools().map_err(of_all)?;
         let worktree = if is_known && entry == PlaceEntry::Again {
-            shop.repo.worktree_again(&task.id, None)?
+            delivery_tools.repo.worktree_again(&task.id, None)?
         } else {
-            shop.repo.newest_base().map_err(|error| of_all(error.into()))?;
+            delivery_tools.repo.newest_base().map_err(|error| of_all(error.into()))?;
             match entry {
-                PlaceEntry::First => shop.repo.worktree_from(&task.id, pushed.as_ref())?,
-                PlaceEntry::Again => shop.repo.worktree_again(&task.id, pushed.as_ref())?,
+                PlaceEntry::First => {
+                    delivery_tools.repo.worktree_from(&task.id, pushed.as_ref())?
+                }
+                PlaceEntry::Again => {
+                    delivery_tools.repo.worktree_again(&task.id, pushed.as_ref())?
+                }
             }
         };
         let loss = worktree.loss.clone();
@@ -349,14 +353,14 @@ impl<O: SessionObserver> SessionWorld for LiveWorld<'_, O> {
         let gone = |damage: PlaceDamage| StepError::Retry { why: damage.to_string() };
         self.check_place(Some(task)).map_err(gone)?;
         let worktree = self.worktree.clone().ok_or_else(nowhere)?;
-        self.shop()?.wrap_up(&worktree, task)
+        self.delivery_tools()?.wrap_up(&worktree, task)
     }
 
     fn why_consent(&mut self, head: &str) -> Option<String> {
         let hooks = self.project.hooks().ok()?;
         let (runner, head) = (self.runner, commit(head).ok()?);
         // The merge train checks again, and merges nothing that it cannot check.
-        protected_files::why_consent(runner, &hooks, self.shop().ok()?, &head).ok()?
+        protected_files::why_consent(runner, &hooks, self.delivery_tools().ok()?, &head).ok()?
     }
 
     fn run_hooks(
@@ -376,7 +380,7 @@ impl<O: SessionObserver> SessionWorld for LiveWorld<'_, O> {
         // A hook that needs the delivery context reports that it is missing.
         if call.session.plan.delivers
             && matches!(call.point, Point::AfterSubmit)
-            && let Err(error) = self.shop()
+            && let Err(error) = self.delivery_tools()
         {
             tracing::warn!(error = error.reason(), "hooks have no delivery context");
         }
@@ -395,26 +399,34 @@ impl<O: SessionObserver> SessionWorld for LiveWorld<'_, O> {
         let branch = self.branch_of(call.task);
         let branch = branch.as_str();
         let left = Some(call.session.left());
-        let shop = self.shop.as_ref();
-        let bench = shop.map(|shop| DeliveryContext { project, shop, worktree, branch, left });
-        let builtins = StepsInContext { steps: self.steps, runner: &self.place, bench };
-        let occasion = HookContext {
+        let delivery_tools = self.delivery_tools.as_ref();
+        let delivery_context = delivery_tools.map(|delivery_tools| DeliveryContext {
+            project,
+            delivery_tools,
+            worktree,
+            branch,
+            left,
+        });
+        let builtins = StepsInContext { steps: self.steps, runner: &self.place, delivery_context };
+        let hook_context = HookContext {
             task: call.task,
             session: Some(&session),
             cancel: Some(cancel),
             builtins: Some(&builtins),
             changes: changes.as_deref(),
-            branches: bench.map(|bench| (bench.branch, bench.shop.base())),
+            branches: delivery_context.map(|delivery_context| {
+                (delivery_context.branch, delivery_context.delivery_tools.base())
+            }),
             delivery: call.delivery,
             board: Some(&self.board),
             ..HookContext::at(call.point)
         };
-        let (onlooker, board) = (&mut self.onlooker, &self.board);
+        let (observer, board) = (&mut self.observer, &self.board);
         let mut ended = |run: &HookRun| {
             board.count_ended_hook();
             let stored = ended(run);
             if !stored.is_empty() {
-                onlooker.notice(SessionUpdate::Stored(&stored));
+                observer.notice(SessionUpdate::Stored(&stored));
             }
         };
         if self.is_held {
@@ -423,12 +435,12 @@ impl<O: SessionObserver> SessionWorld for LiveWorld<'_, O> {
                 root: self.runner.root(),
                 identity: self.root_identity.as_ref(),
                 worktree: self.worktree.as_ref(),
-                shop: self.shop.as_ref(),
+                delivery_tools: self.delivery_tools.as_ref(),
             };
             let guard = || place.check(true).map_err(|damage| damage.to_string());
-            hook_sequence::run_guarded(&self.place, hooks, &occasion, &guard, &mut ended)
+            hook_sequence::run_guarded(&self.place, hooks, &hook_context, &guard, &mut ended)
         } else {
-            hook_sequence::run_all(&self.place, hooks, &occasion, &mut ended)
+            hook_sequence::run_all(&self.place, hooks, &hook_context, &mut ended)
         }
     }
 
@@ -493,7 +505,7 @@ impl<O: SessionObserver> SessionWorld for LiveWorld<'_, O> {
     }
 
     fn can_ask(&self) -> bool {
-        self.onlooker.can_ask()
+        self.observer.can_ask()
     }
 
     fn ask(
@@ -506,7 +518,7 @@ impl<O: SessionObserver> SessionWorld for LiveWorld<'_, O> {
         let question =
             format!("the retry limit is reached, and these fail: {}", failing.join(", "));
         self.board.begin(NowStep::Person { question: clipped(&question, QUESTION_MAX) }, None);
-        let answer = self.onlooker.ask(session, is_answered);
+        let answer = self.observer.ask(session, is_answered);
         self.board.begin(NowStep::Between, None);
         answer
     }
@@ -525,7 +537,7 @@ impl<O: SessionObserver> SessionWorld for LiveWorld<'_, O> {
 
     fn notice(&mut self, notice: SessionUpdate<'_>) {
         self.board.notice(&notice);
-        self.onlooker.notice(notice);
+        self.observer.notice(notice);
     }
 }
 

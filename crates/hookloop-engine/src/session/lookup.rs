@@ -28,6 +28,17 @@ pub fn is_external(row: &SessionRow) -> bool {
     row.agent.starts_with(EXTERNAL)
 }
 
+/// Returns whether the session is a review of another session's work.
+pub fn is_review(row: &SessionRow) -> bool {
+    row.work == REVIEW
+}
+
+/// Returns the session that started last, except reviews.
+pub fn latest(project: &Project) -> Result<Option<SessionRow>, StartError> {
+    let rows = project.read(|view| view.sessions(OPEN_MAX))?;
+    Ok(rows.into_iter().find(|row| !is_review(row)))
+}
+
 /// Returns whether an external session may still continue: its user can be away for hours.
 pub(super) fn may_come_back(project: &Project, row: &SessionRow) -> Result<bool, StartError> {
     if !is_external(row) {

@@ -147,32 +147,32 @@ pub fn fresh_session() -> SessionId {
 pub fn start(
     project: &Project,
     runner: &HookRunner,
-    wish: SessionRequest,
+    request: SessionRequest,
 ) -> Result<SessionHandle, StartError> {
-    start_as(project, runner, wish, fresh_session())
+    start_as(project, runner, request, fresh_session())
 }
 
 /// Starts a session under a reserved id, because a claim already exists in its name.
 pub fn start_as(
     project: &Project,
     runner: &HookRunner,
-    wish: SessionRequest,
+    request: SessionRequest,
     id: SessionId,
 ) -> Result<SessionHandle, StartError> {
     // The agent of an external session starts it itself.
-    if !wish.agent.starts_with(EXTERNAL) {
+    if !request.agent.starts_with(EXTERNAL) {
         project.authorize(ControlledAction::StartSession)?;
     }
     let rules = project.rules();
     let hooks = project.hooks()?;
-    let frozen = match wish.work {
+    let frozen = match request.work {
         // A review runs none of the project's hooks.
         SessionWork::Review(_) => {
             check_trust(runner, &hooks)?;
             None
         }
         _ => {
-            if !wish.agent.starts_with(EXTERNAL) {
+            if !request.agent.starts_with(EXTERNAL) {
                 read_template(project, runner)?;
             }
             check_agreement(gate_agreement::weakened(project, runner)?)?;
@@ -184,38 +184,39 @@ pub fn start_as(
     };
     tidy(runner);
     // An external session works in its user's directory.
-    let delivers =
-        rules.delivery.is_some() && wish.work.is_of_tasks() && !wish.agent.starts_with(EXTERNAL);
+    let delivers = rules.delivery.is_some()
+        && request.work.is_of_tasks()
+        && !request.agent.starts_with(EXTERNAL);
     let plan = SessionPlan {
-        name: wish.name.unwrap_or_else(|| id.to_string()),
-        work: wish.work,
-        agent: wish.agent,
-        fallback: wish.fallback,
-        conversation: wish.conversation.of_iterations(),
-        keeps_feedback: wish.conversation == ConversationPolicy::Feedback,
-        promises: wish.promises,
-        model: wish.model,
-        permissions: wish.permissions,
-        stop_when: wish.stop_when.unwrap_or_else(|| rules.session.stop_when.clone()),
+        name: request.name.unwrap_or_else(|| id.to_string()),
+        work: request.work,
+        agent: request.agent,
+        fallback: request.fallback,
+        conversation: request.conversation.of_iterations(),
+        keeps_feedback: request.conversation == ConversationPolicy::Feedback,
+        promises: request.promises,
+        model: request.model,
+        permissions: request.permissions,
+        stop_when: request.stop_when.unwrap_or_else(|| rules.session.stop_when.clone()),
         at_retry_limit: match rules.policy.no_accepting() {
             Some(_) => AtRetryLimit::NeedsHuman,
-            None => wish.at_retry_limit.unwrap_or(rules.session.at_retry_limit),
+            None => request.at_retry_limit.unwrap_or(rules.session.at_retry_limit),
         },
         // The request may exceed the user's configuration, but not the policy.
-        limits: wish.limits.within(rules.policy.limits().session),
+        limits: request.limits.within(rules.policy.limits().session),
         hooks: trust::policy_digest(runner.root(), &hooks),
         scripts: frozen.as_ref().map(FrozenHooks::scripts),
         fence: random_word(),
-        machine: wish.machine,
+        machine: request.machine,
         delivers,
-        no_changes_ok: wish.no_changes_ok,
+        no_changes_ok: request.no_changes_ok,
         wants_no_gates: rules.wants_no_gates,
-        worker: wish.worker,
+        worker: request.worker,
         trace_parent: project.traces.as_ref().and_then(|traces| traces.parent),
     };
-    let checkout = checkout::hold(runner, &id, &plan, &wish.checkout)?;
+    let checkout = checkout::hold(runner, &id, &plan, &request.checkout)?;
     let (directory, lock) = lock(runner, &id)?.ok_or_else(|| StartError::Running(id.clone()))?;
-    checkout::note_worktree(&directory, &wish.checkout)?;
+    checkout::note_worktree(&directory, &request.checkout)?;
     be_here(&directory, 1);
     mark(&id, &plan, &directory)?;
     project.append(&Subject::Session(id.clone()), EventBody::SessionStarted(plan.clone()))?;

@@ -72,7 +72,7 @@ pub(super) struct CurrentPlace<'a> {
     pub(super) root: &'a Path,
     pub(super) identity: Option<&'a DirectoryIdentity>,
     pub(super) worktree: Option<&'a Worktree>,
-    pub(super) shop: Option<&'a DeliveryTools<'a>>,
+    pub(super) delivery_tools: Option<&'a DeliveryTools<'a>>,
 }
 
 impl CurrentPlace<'_> {
@@ -90,8 +90,10 @@ impl CurrentPlace<'_> {
     }
 
     pub(super) fn check_worktree(&self) -> Result<(), PlaceDamage> {
-        let (Some(worktree), Some(shop)) = (self.worktree, self.shop) else { return Ok(()) };
-        let checked = shop.repo.check_worktree(worktree);
+        let (Some(worktree), Some(delivery_tools)) = (self.worktree, self.delivery_tools) else {
+            return Ok(());
+        };
+        let checked = delivery_tools.repo.check_worktree(worktree);
         checked.map_err(|why| PlaceDamage::Worktree { why })
     }
 }

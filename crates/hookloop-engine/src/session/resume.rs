@@ -1,14 +1,15 @@
 //! Resuming a session, and reopening one that ended.
 
+use std::fs::File;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use hookloop_core::authority::ControlledAction;
 use hookloop_core::event::EventBody;
 use hookloop_core::gate_ledger::GateChangeKind;
-use hookloop_core::id::{SessionId, TaskId};
+use hookloop_core::id::{SessionId, Subject, TaskId};
 use hookloop_core::session::facts::{SessionReopened, SessionResumed};
-use hookloop_core::session::plan::UNPRICED_TURNS;
+use hookloop_core::session::plan::{SessionPlan, UNPRICED_TURNS};
 use hookloop_core::session::state::MESSAGE;
 use hookloop_core::session::{
     PipedOutput, PromptChannel, Session, SessionLimit, SessionLimits, SessionOutcome, SessionState,
@@ -18,10 +19,12 @@ use hookloop_core::task::TaskState;
 use hookloop_hooks::frozen_hooks::{FrozenHooks, FrozenSession};
 use hookloop_hooks::runner::HookRunner;
 use hookloop_hooks::trust;
+use hookloop_store::log::Seq;
 use hookloop_store::view::{REVIEW, SessionRow};
 
 use super::checkout::{self, CheckoutUse};
 use super::control::message;
+use super::journal::SessionJournal;
 use super::lookup::{OPEN_MAX, find, is_external, journal, session};
 use super::open::{SessionHandle, mark};
 use super::prompt_template::read_template;
@@ -109,30 +112,9 @@ pub(crate) fn reopen(
     changes: &LimitChanges,
     answer: Option<&ReopenAnswer<'_>>,
 ) -> Result<(), StartError> {
-    project.authorize(ControlledAction::ResumeSession)?;
-    if !changes.is_none() {
-        project.authorize(ControlledAction::RaiseLimits)?;
-    }
-    if let Some(answer) = answer {
-        project.authorize(ControlledAction::AnswerQuestion)?;
-        if answer.text.len() > MESSAGE_BYTES_MAX {
-            return Err(StartError::LongMessage(answer.text.len()));
-        }
-    }
-    let mut journal = journal(project, id)?;
-    let session = &journal.session;
-    if session.plan.is_external() {
-        return Err(StartError::External(id.clone()));
-    }
-    if matches!(session.plan.work, SessionWork::Review(_)) {
-        return Err(StartError::Review(id.clone()));
-    }
-    if let Some(worker) = &session.plan.worker {
-        return Err(StartError::OfWorker(id.clone(), worker.clone()));
-    }
-    let limits = changes.over(session.plan.limits);
-    check_reopening(project, id, session, limits)?;
-    let limits = (limits != session.plan.limits).then_some(limits);
+    let mut journal = to_reopen(project, id, changes, answer.map(|answer| answer.text))?;
+    let known = journal.session.plan.limits;
+    let limits = Some(changes.over(known)).filter(|limits| *limits != known);
     journal.note(EventBody::SessionReopened(SessionReopened { limits }));
     if let Some(answer) = answer {
         let question = answer.question.filter(|question| !question.trim().is_empty());
@@ -147,6 +129,38 @@ pub(crate) fn reopen(
     }
     journal.commit()?;
     Ok(())
+}
+
+/// Returns the events of an ended session, or the reason why the session can't be reopened.
+fn to_reopen<'p>(
+    project: &'p Project,
+    id: &SessionId,
+    changes: &LimitChanges,
+    answer: Option<&str>,
+) -> Result<SessionJournal<'p>, StartError> {
+    project.authorize(ControlledAction::ResumeSession)?;
+    if !changes.is_none() {
+        project.authorize(ControlledAction::RaiseLimits)?;
+    }
+    if let Some(answer) = answer {
+        project.authorize(ControlledAction::AnswerQuestion)?;
+        if answer.len() > MESSAGE_BYTES_MAX {
+            return Err(StartError::LongMessage(answer.len()));
+        }
+    }
+    let journal = journal(project, id)?;
+    let session = &journal.session;
+    if session.plan.is_external() {
+        return Err(StartError::External(id.clone()));
+    }
+    if matches!(session.plan.work, SessionWork::Review(_)) {
+        return Err(StartError::Review(id.clone()));
+    }
+    if let Some(worker) = &session.plan.worker {
+        return Err(StartError::OfWorker(id.clone(), worker.clone()));
+    }
+    check_reopening(project, id, session, changes.over(session.plan.limits))?;
+    Ok(journal)
 }
 
 /// Fails if a session lost its task and no other work is left.
@@ -211,8 +225,8 @@ fn check_reopening(
 
 /// Returns the session that `resume` without a name continues.
 ///
-/// That is an open one, else the last one if it can be reopened. A session that needs a person is
-/// reopened only with an answer or other limits.
+/// That is the one with the last event: an open session, or the session that ended last if it can
+/// be reopened. A session that needs a person is reopened only with an answer or other limits.
 fn find_to_resume(
     project: &Project,
     runner: &HookRunner,
@@ -220,24 +234,42 @@ fn find_to_resume(
     has_decision: bool,
 ) -> Result<SessionRow, StartError> {
     let is_own = |row: &SessionRow| !is_external(row) && row.work != REVIEW;
-    let open = project.read(|view| view.open_sessions(OPEN_MAX))?;
     // A running session cannot be resumed.
-    let is_ours = |row: &SessionRow| {
-        (row.machine == machine || row.state == SessionState::Paused) && is_own(row)
+    let is_free = |row: &SessionRow| {
+        let is_ours = row.machine == machine || row.state == SessionState::Paused;
+        is_own(row) && is_ours && !is_running(runner, &row.id)
     };
-    let mut free = open.into_iter().filter(|row| is_ours(row) && !is_running(runner, &row.id));
-    if let Some(row) = free.next() {
-        return Ok(row);
-    }
-    let last = project.read(|view| view.sessions(OPEN_MAX))?.into_iter().find(is_own);
-    let can_reopen = |row: &SessionRow| {
-        row.is_over() && row.machine == machine && row.state != SessionState::Complete
-    };
-    let row = last.filter(can_reopen).ok_or(StartError::NothingToResume)?;
+    let open = project.read(|view| view.open_sessions(OPEN_MAX))?;
+    let last_open = with_last_event(project, open.into_iter().filter(is_free))?;
+    let all = project.read(|view| view.sessions(OPEN_MAX))?;
+    let ended = all.into_iter().filter(|row| row.is_over() && is_own(row));
+    let can_reopen =
+        |row: &SessionRow| row.machine == machine && row.state != SessionState::Complete;
+    let last_ended = with_last_event(project, ended)?.filter(can_reopen);
+    let last = with_last_event(project, last_open.into_iter().chain(last_ended))?;
+    let row = last.ok_or(StartError::NothingToResume)?;
     match row.state == SessionState::NeedsHuman && !has_decision {
         true => Err(StartError::NeedsAnswer(row.id)),
         false => Ok(row),
     }
+}
+
+/// Returns the session whose last event is the latest.
+fn with_last_event(
+    project: &Project,
+    rows: impl Iterator<Item = SessionRow>,
+) -> Result<Option<SessionRow>, EngineError> {
+    let rows: Vec<SessionRow> = rows.collect();
+    project.read(|view| {
+        let mut last: Option<(Seq, SessionRow)> = None;
+        for row in rows {
+            let version = view.version(&Subject::Session(row.id.clone()))?;
+            if last.as_ref().is_none_or(|(latest, _)| version > *latest) {
+                last = Some((version, row));
+            }
+        }
+        Ok(last.map(|(_, row)| row))
+    })
 }
 
 /// Returns the session for `resume`: the named one, else the last one that can continue.
@@ -255,6 +287,19 @@ pub fn find_resumable(
         Some(wanted) => Ok(find(project, wanted)?.id),
         None => Ok(find_to_resume(project, runner, machine, has_decision)?.id),
     }
+}
+
+/// Fails if [`prepare_resume`] would refuse these limits or this answer. Stores nothing.
+pub fn check_preparation(
+    project: &Project,
+    id: &SessionId,
+    changes: &LimitChanges,
+    text: Option<&str>,
+) -> Result<(), StartError> {
+    if session(project, id)?.is_over() {
+        return to_reopen(project, id, changes, text).map(drop);
+    }
+    if changes.is_none() { Ok(()) } else { Err(StartError::NotOver(id.clone())) }
 }
 
 /// Reopens an ended session, with other limits and an answer. An open session gets the answer as a
@@ -283,29 +328,41 @@ pub fn prepare_resume(
     reopen(project, id, changes, answer.as_ref())
 }
 
-/// Resumes an open session: the named one, else the last one.
-pub fn resume(
+/// A session that passed the checks of `resume`. This process holds the session's locks.
+#[derive(Debug)]
+pub struct ResumableSession {
+    id: SessionId,
+    /// The plan at the time of the checks.
+    pub plan: SessionPlan,
+    /// The digest of the hooks, if they are not those of the plan.
+    other_hooks: Option<String>,
+    frozen: FrozenHooks,
+    directory: PathBuf,
+    lock: File,
+    checkout: Option<File>,
+}
+
+/// Returns a session that can be resumed, or the reason why it can't. Stores nothing.
+///
+/// The session may be over: then it has to be reopened before it is resumed.
+pub fn check_resume(
     project: &Project,
     runner: &HookRunner,
-    wanted: Option<&str>,
+    wanted: &str,
     how: ResumeTerms,
     machine: &str,
-) -> Result<SessionHandle, StartError> {
+) -> Result<ResumableSession, StartError> {
     project.authorize(ControlledAction::ResumeSession)?;
-    let row = match wanted {
-        Some(wanted) => find(project, wanted)?,
-        None => find_to_resume(project, runner, machine, false)?,
-    };
-    if row.is_over() {
-        return Err(StartError::Over(row.id, row.state.to_string()));
-    }
+    let row = find(project, wanted)?;
     if is_external(&row) {
         return Err(StartError::External(row.id));
     }
     if row.work == REVIEW {
         return Err(StartError::Review(row.id));
     }
-    if row.machine != machine && row.state != SessionState::Paused && !how.take_over {
+    let may_run_elsewhere =
+        row.machine != machine && !row.is_over() && row.state != SessionState::Paused;
+    if may_run_elsewhere && !how.take_over {
         return Err(StartError::Elsewhere(row.id, row.machine));
     }
     let hooks = project.hooks()?;
@@ -315,46 +372,71 @@ pub fn resume(
     weakened.retain(|change| !matches!(change.kind, GateChangeKind::Changed(_)));
     check_agreement(weakened)?;
     read_template(project, runner)?;
+    let id = row.id;
     let (directory, lock) =
-        lock_patiently(runner, &row.id)?.ok_or_else(|| StartError::Running(row.id.clone()))?;
-    let mut journal = journal(project, &row.id)?;
-    // Another process may have ended it while this one waited for the lock.
-    if journal.session.is_over() {
-        let state = journal.session.outcome.as_ref().map_or("over", SessionOutcome::name);
-        return Err(StartError::Over(row.id, state.to_owned()));
-    }
+        lock_patiently(runner, &id)?.ok_or_else(|| StartError::Running(id.clone()))?;
+    let session = session(project, &id)?;
     let use_of = match (checkout::has_worktree(&directory), how.share_checkout) {
         (true, _) => CheckoutUse::Worktree(PathBuf::new()),
         (false, true) => CheckoutUse::Shared,
         (false, false) => CheckoutUse::Alone,
     };
-    let checkout = checkout::hold(runner, &row.id, &journal.session.plan, &use_of)?;
-    let now = trust::policy_digest(runner.root(), &hooks);
-    project.rules().policy.check_limits(journal.session.plan.limits).map_err(EngineError::from)?;
-    let is_other = now != journal.session.plan.hooks;
-    if is_other && !how.with_changed_hooks {
-        return Err(StartError::OtherHooks(row.id));
+    let is_over = session.is_over();
+    let plan = session.plan;
+    let checkout = checkout::hold(runner, &id, &plan, &use_of)?;
+    // A session that is over may get other limits before it is resumed.
+    if !is_over {
+        project.rules().policy.check_limits(plan.limits).map_err(EngineError::from)?;
     }
-    let id = row.id;
-    let plan = &journal.session.plan;
+    let now = trust::policy_digest(runner.root(), &hooks);
+    let other_hooks = Some(now).filter(|now| *now != plan.hooks);
+    if other_hooks.is_some() && !how.with_changed_hooks {
+        return Err(StartError::OtherHooks(id));
+    }
     let frozen = match &plan.scripts {
         Some(scripts) if !how.with_changed_hooks => {
-            let directory = &directory;
-            FrozenHooks::recall(
-                runner.trust_scope(),
-                &hooks,
-                &FrozenSession { id: &id, scripts, directory },
-            )?
+            let known = FrozenSession { id: &id, scripts, directory: &directory };
+            FrozenHooks::recall(runner.trust_scope(), &hooks, &known)?
         }
         _ => FrozenHooks::freeze(runner.trust_scope(), &hooks)?,
     };
-    let scripts = Some(frozen.scripts()).filter(|scripts| plan.scripts.as_ref() != Some(scripts));
-    let (run, machine) = (journal.session.run + 1, machine.to_owned());
-    be_here(&directory, run);
-    let hooks = is_other.then_some(now);
-    journal.note(EventBody::SessionResumed(SessionResumed { run, machine, hooks, scripts }));
-    mark(&id, &journal.session.plan, &directory)?;
-    journal.commit()?;
-    let opened = SessionHandle::of(id, journal.session, (directory, lock), Some(Arc::new(frozen)));
-    Ok(opened.holding(checkout))
+    Ok(ResumableSession { id, plan, other_hooks, frozen, directory, lock, checkout })
+}
+
+impl ResumableSession {
+    /// Resumes the session on this machine. Fails if the session is over.
+    pub fn resume(self, project: &Project, machine: &str) -> Result<SessionHandle, StartError> {
+        let ResumableSession { id, other_hooks, frozen, directory, lock, checkout, .. } = self;
+        let mut journal = journal(project, &id)?;
+        // Another process may have ended it while this one waited for the lock.
+        if journal.session.is_over() {
+            let state = journal.session.outcome.as_ref().map_or("over", SessionOutcome::name);
+            return Err(StartError::Over(id, state.to_owned()));
+        }
+        let scripts = Some(frozen.scripts())
+            .filter(|scripts| journal.session.plan.scripts.as_ref() != Some(scripts));
+        let (run, machine, hooks) = (journal.session.run + 1, machine.to_owned(), other_hooks);
+        be_here(&directory, run);
+        journal.note(EventBody::SessionResumed(SessionResumed { run, machine, hooks, scripts }));
+        mark(&id, &journal.session.plan, &directory)?;
+        journal.commit()?;
+        let frozen = Some(Arc::new(frozen));
+        let opened = SessionHandle::of(id, journal.session, (directory, lock), frozen);
+        Ok(opened.holding(checkout))
+    }
+}
+
+/// Resumes an open session.
+pub fn resume(
+    project: &Project,
+    runner: &HookRunner,
+    wanted: &str,
+    how: ResumeTerms,
+    machine: &str,
+) -> Result<SessionHandle, StartError> {
+    let row = find(project, wanted)?;
+    if row.is_over() {
+        return Err(StartError::Over(row.id, row.state.to_string()));
+    }
+    check_resume(project, runner, row.id.as_str(), how, machine)?.resume(project, machine)
 }

@@ -11,6 +11,7 @@ use hookloop_hooks::frozen_hooks::FreezeError;
 use super::checkout_holder::CheckoutHolder;
 use super::prompt_template::PromptTemplateError;
 use crate::error::EngineError;
+use crate::gate_agreement;
 
 pub(super) const MESSAGE_BYTES_MAX: usize = 64 * 1024;
 
@@ -39,7 +40,7 @@ pub enum StartError {
     Engine(#[from] EngineError),
     #[error("these hooks are not trusted: {}", .0.join(", "))]
     Untrusted(Vec<String>),
-    #[error("{}", weakened_words(.0))]
+    #[error("{}", gate_agreement::weakened_words(.0))]
     WeakenedGates(Vec<GateChange>),
     #[error("there is no session `{0}`")]
     NoSuchSession(String),
@@ -98,10 +99,4 @@ pub enum StartError {
 
 fn ids(sessions: &[SessionId]) -> String {
     sessions.iter().map(SessionId::as_str).collect::<Vec<_>>().join(", ")
-}
-
-/// Describes how the gates are weaker than those that a person agreed to.
-pub fn weakened_words(changes: &[GateChange]) -> String {
-    let words: Vec<String> = changes.iter().map(ToString::to_string).collect();
-    format!("the gates are fewer or weaker than you agreed to: {}", words.join("; "))
 }

@@ -40,19 +40,19 @@ impl<W: SessionWorld> SessionDriver<'_, W> {
         }
         let due = next_step(&self.journal.session, self.active_ms());
         let left = self.journal.session.left();
-        let wish = match (budget.is_none(), of_fleet.is_none()) {
-            (_, true) => budget.wish(left),
-            (true, false) => of_fleet.wish(left),
-            (false, false) => budget.wish(left).max(of_fleet.wish(left)),
+        let amount = match (budget.is_none(), of_fleet.is_none()) {
+            (_, true) => budget.amount(left),
+            (true, false) => of_fleet.amount(left),
+            (false, false) => budget.amount(left).max(of_fleet.amount(left)),
         };
         let mut is_waiting = false;
         let mut patience = BudgetWait { held: Vec::new(), since_ms: self.world.elapsed_ms() };
         loop {
-            let answer = self.reserve_turn(&budget, wish, is_waiting, &started)?;
+            let answer = self.reserve_turn(&budget, amount, is_waiting, &started)?;
             match answer {
                 TurnStart::Stored(stored) => {
                     self.tell_stored(&stored)?;
-                    self.reserved = wish;
+                    self.reserved = amount;
                     return Ok(true);
                 }
                 TurnStart::Not(ReservationAnswer::Exhausted(shortage)) => {
@@ -61,7 +61,7 @@ impl<W: SessionWorld> SessionDriver<'_, W> {
                 }
                 TurnStart::Not(answer) => {
                     self.commit()?;
-                    let lacking = self.shortage_in_wait(&budget, wish, answer, &mut patience)?;
+                    let lacking = self.shortage_in_wait(&budget, amount, answer, &mut patience)?;
                     if let Some(shortage) = lacking {
                         self.journal.note(EventBody::BudgetExhausted(shortage));
                         return Ok(false);
@@ -88,16 +88,19 @@ impl<W: SessionWorld> SessionDriver<'_, W> {
     fn reserve_turn(
         &mut self,
         budget: &SharedBudget,
-        wish: Amount,
+        amount: Amount,
         is_waiting: bool,
         started: &impl Fn(&Session) -> EventBody,
     ) -> Result<TurnStart, EngineError> {
         let project = self.journal.project;
-        let looked =
-            if is_waiting { project.look_into(budget, wish)? } else { ReservationAnswer::Granted };
+        let looked = if is_waiting {
+            project.look_into(budget, amount)?
+        } else {
+            ReservationAnswer::Granted
+        };
         let of_fleet = match (looked, &project.books) {
             (ReservationAnswer::Granted, Some(books)) => {
-                let answer = books.reserve(project, &self.journal.id, wish)?;
+                let answer = books.reserve(project, &self.journal.id, amount)?;
                 answer.ok_or(EngineError::SessionTaken(SessionTakenOver))?
             }
             (looked, _) => looked,
@@ -106,14 +109,14 @@ impl<W: SessionWorld> SessionDriver<'_, W> {
             return Ok(TurnStart::Not(of_fleet));
         }
         let body = started(&self.journal.session);
-        self.journal.begin_turn(budget, wish, body)
+        self.journal.begin_turn(budget, amount, body)
     }
 
     /// Returns the shortage if waiting for the reservations of others cannot help.
     fn shortage_in_wait(
         &self,
         budget: &SharedBudget,
-        wish: Amount,
+        amount: Amount,
         answer: ReservationAnswer,
         patience: &mut BudgetWait,
     ) -> Result<Option<Shortage>, EngineError> {
@@ -123,7 +126,7 @@ impl<W: SessionWorld> SessionDriver<'_, W> {
         let is_over = silent_ms >= self.journal.session.plan.limits.turn_timeout_ms;
         match answer {
             ReservationAnswer::Wait(shortage) if is_over => Ok(Some(shortage)),
-            _ => project.waits_in_vain(budget, wish),
+            _ => project.waits_in_vain(budget, amount),
         }
     }
 }
@@ -151,15 +154,15 @@ impl Project {
     /// Whether the project's own budget has room for one more turn.
     pub fn may_begin(&self) -> Result<ReservationAnswer, EngineError> {
         let budget = &self.rules.limits.budget;
-        self.look_into(budget, budget.wish(Amount::ALL))
+        self.look_into(budget, budget.amount(Amount::ALL))
     }
 
     fn look_into(
         &self,
         budget: &SharedBudget,
-        wish: Amount,
+        amount: Amount,
     ) -> Result<ReservationAnswer, EngineError> {
-        self.read(|view| Ok(budget.reserve(&view.budget_standing(today())?, wish)))
+        self.read(|view| Ok(budget.reserve(&view.budget_standing(today())?, amount)))
     }
 
     /// Returns the shortage that stays even if all live sessions release their reservations unused.
@@ -169,7 +172,7 @@ impl Project {
     fn waits_in_vain(
         &self,
         budget: &SharedBudget,
-        wish: Amount,
+        amount: Amount,
     ) -> Result<Option<Shortage>, EngineError> {
         let Some(runner) = self.runner() else { return Ok(None) };
         let (mut standing, held) =
@@ -180,7 +183,7 @@ impl Project {
         standing.day = standing.day.plus(dead);
         standing.total = standing.total.plus(dead);
         standing.open = standing.open.minus(dead);
-        Ok(match budget.reserve(&standing, wish) {
+        Ok(match budget.reserve(&standing, amount) {
             ReservationAnswer::Exhausted(shortage) => Some(shortage),
             ReservationAnswer::Granted | ReservationAnswer::Wait(_) => None,
         })

@@ -117,7 +117,7 @@ impl GitAnswer<'_> {
 
     fn repository(&self) -> Option<Finding> {
         let none = || {
-            let message = "this is not in a git repository: receipts can't name what they are for";
+            let message = "this is not in a git repository: a receipt cannot name a git tree";
             FindingGroup::Git.warning("repository", message).typed("git init")
         };
         if !self.root.ancestors().any(|directory| directory.join(".git").exists()) {

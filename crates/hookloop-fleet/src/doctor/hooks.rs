@@ -14,7 +14,6 @@ use hookloop_core::point::{Point, PointKind};
 use hookloop_engine::error::EngineError;
 use hookloop_engine::gate_agreement;
 use hookloop_engine::project::Project;
-use hookloop_engine::session::start_error::weakened_words;
 use hookloop_hooks::environment;
 use hookloop_hooks::runner::HookRunner;
 use hookloop_hooks::scripts::NamedFiles;
@@ -43,7 +42,7 @@ pub fn examine(hooks: &HookRegistry, rules: &EffectiveConfig, runner: &HookRunne
         };
         look_at(hook, runner, &mut found);
         if findings.len() == before {
-            findings.push(FindingGroup::Hooks.ok(&hook.name, "nothing stands out"));
+            findings.push(FindingGroup::Hooks.ok(&hook.name, "no problems"));
         }
     }
     let gates = hooks.list().iter().filter(|hook| hook.points.contains(&Point::Stop)).count();
@@ -75,7 +74,7 @@ pub fn examine_gates(project: &Project) -> Result<Option<Finding>, EngineError> 
     if changes.is_empty() {
         return Ok(None);
     }
-    let finding = FindingGroup::Hooks.error("gates", weakened_words(&changes));
+    let finding = FindingGroup::Hooks.error("gates", gate_agreement::weakened_words(&changes));
     Ok(Some(finding.typed("hookloop hooks trust")))
 }
 
@@ -163,14 +162,9 @@ fn look_at_command(
     if is_gate && hook.options.timeout_ms.is_none() {
         let default = Length { ms: hook.options.timeout_at(PointKind::Gate) };
         let message = format!("a gate without a timeout: it has {default}");
-        found(Warning, message, done("write `timeout:` with what it should take at most"));
+        found(Warning, message, done("set `timeout:` to the longest time that it may take"));
     }
-    let named = NamedFiles::look(runner.root(), hook);
-    if let Some(message) = named.uncovered() {
-        let remedy = "name the script by its path in the project, with `cwd` instead of `cd`";
-        found(Warning, message, done(remedy));
-    }
-    if let Some(script) = named.absent {
+    if let Some(script) = NamedFiles::look(runner.root(), hook).absent {
         let message = format!("it runs `{script}`, which does not exist");
         found(Error, message, done("create the file, or change the command in hookloop.yaml"));
     } else if let Some(missing) = runner.missing_program(hook) {
@@ -322,9 +316,7 @@ pub fn undeclared_in(line: &str) -> Vec<String> {
             && name.chars().all(|c| !c.is_ascii_lowercase())
             && !name.starts_with(|c: char| c.is_ascii_digit());
         let is_set = line.contains(&format!("{name}="));
-        // The shell itself sets `PWD`.
-        let is_ours =
-            name.starts_with("HOOKLOOP_") || ["CLAUDE_PROJECT_DIR", "PWD"].contains(&&*name);
+        let is_ours = name.starts_with("HOOKLOOP_") || name == "CLAUDE_PROJECT_DIR";
         if is_name
             && !is_set
             && !is_ours

@@ -41,14 +41,14 @@ impl FleetBudget for FleetLedger {
         self.fleet.budget()
     }
 
-    /// Reserves `wish` for a session's turn, in addition to the project's own reservation.
+    /// Reserves `amount` for a session's turn, in addition to the project's own reservation.
     ///
     /// Returns `None` if another process has ended the session.
     fn reserve(
         &self,
         project: &Project,
         session: &SessionId,
-        wish: Amount,
+        amount: Amount,
     ) -> Result<Option<ReservationAnswer>, EngineError> {
         // Without a budget there are no reservations, and the usage of other sessions does not
         // matter.
@@ -69,7 +69,7 @@ impl FleetBudget for FleetLedger {
             let held = view.reservations()?;
             let held = held.iter().find(|held| held.session == *session);
             // A process that died may have reserved already and stopped here.
-            let missing = wish.minus(held.map_or(Amount::default(), |held| held.amount));
+            let missing = amount.minus(held.map_or(Amount::default(), |held| held.amount));
             if budget.is_none() || missing.is_nothing() {
                 return Ok(Some(ReservationAnswer::Granted));
             }

@@ -164,8 +164,9 @@ impl GateTrials {
             return GateTrial::NotTried;
         };
         let point = Point::Stop;
-        let builtins = StepsInContext { steps: &DeliveryHooks, runner: &self.runner, bench: None };
-        let occasion = HookContext {
+        let builtins =
+            StepsInContext { steps: &DeliveryHooks, runner: &self.runner, delivery_context: None };
+        let hook_context = HookContext {
             cancel: Some(cancel),
             builtins: Some(&builtins),
             board: Some(board),
@@ -174,7 +175,7 @@ impl GateTrials {
         let runs = hook_sequence::run_all(
             &self.runner,
             std::slice::from_ref(hook),
-            &occasion,
+            &hook_context,
             &mut |_| {},
         );
         let directory = self.runner.root().join(hook.options.cwd.as_deref().unwrap_or(""));

@@ -9,7 +9,7 @@ use std::time::Duration;
 use hookloop_config::located::PolicyValue;
 use hookloop_config::policy::PolicySet;
 use hookloop_config::secret_text::SecretText;
-use hookloop_config::telemetry::{TelemetryPolicy, TelemetryWish, check_endpoint};
+use hookloop_config::telemetry::{TelemetryConfig, TelemetryPolicy, check_endpoint};
 use hookloop_config::user::UserConfig;
 use hookloop_core::trace::TraceParent;
 use hookloop_http::HttpClient;
@@ -54,11 +54,11 @@ impl ExportTarget {
         environment: &[(OsString, OsString)],
         machine: &str,
     ) -> Result<Option<ExportTarget>, ExportMisfit> {
-        let (around, wish, order) =
+        let (around, telemetry, order) =
             (OtelEnvironment(environment), &user.telemetry, strictest(&user.policy));
         let exporter = around.get("OTEL_TRACES_EXPORTER");
         let is_off = order.is_off
-            || wish.is_off
+            || telemetry.is_off
             || around
                 .get("OTEL_SDK_DISABLED")
                 .is_some_and(|word| word.eq_ignore_ascii_case("true"))
@@ -66,15 +66,15 @@ impl ExportTarget {
         if is_off {
             return Ok(None);
         }
-        let Some(url) = url(&order, wish, &around)? else { return Ok(None) };
+        let Some(url) = url(&order, telemetry, &around)? else { return Ok(None) };
         Ok(Some(ExportTarget {
             url,
-            headers: headers(wish, &around)?,
+            headers: headers(telemetry, &around)?,
             timeout: timeout(&around)?,
-            ca: around.traces("CERTIFICATE").map(PathBuf::from).or_else(|| wish.ca.clone()),
+            ca: around.traces("CERTIFICATE").map(PathBuf::from).or_else(|| telemetry.ca.clone()),
             http: HttpClient::new(environment, &user.network),
-            resource: resource(wish, &around, machine)?,
-            content: wish.content && !order.no_content,
+            resource: resource(telemetry, &around, machine)?,
+            content: telemetry.content && !order.no_content,
         }))
     }
 }
@@ -107,7 +107,7 @@ impl<'e> OtelEnvironment<'e> {
 
 fn url(
     order: &TelemetryPolicy,
-    wish: &TelemetryWish,
+    telemetry: &TelemetryConfig,
     around: &OtelEnvironment<'_>,
 ) -> Result<Option<String>, ExportMisfit> {
     if let Some(endpoint) = &order.endpoint {
@@ -118,7 +118,7 @@ fn url(
     let (url, name) = match (exact, whole) {
         (Some(exact), _) => (exact.to_owned(), "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"),
         (None, Some(whole)) => (below(whole), "OTEL_EXPORTER_OTLP_ENDPOINT"),
-        (None, None) => return Ok(wish.endpoint.as_deref().map(below)),
+        (None, None) => return Ok(telemetry.endpoint.as_deref().map(below)),
     };
     check_endpoint(&url).map_err(|why| ExportMisfit(format!("{name}: {why}")))?;
     match around.traces("PROTOCOL") {
@@ -136,11 +136,11 @@ fn below(endpoint: &str) -> String {
 }
 
 fn headers(
-    wish: &TelemetryWish,
+    telemetry: &TelemetryConfig,
     around: &OtelEnvironment<'_>,
 ) -> Result<Vec<(String, SecretText)>, ExportMisfit> {
     let mut headers: Vec<(String, SecretText)> = Vec::new();
-    for (name, given) in &wish.headers {
+    for (name, given) in &telemetry.headers {
         let found = given.find(around.0);
         let found = found.map_err(|why| ExportMisfit(format!("the header `{name}`: {why}")))?;
         headers.push((name.to_ascii_lowercase(), found));
@@ -164,7 +164,7 @@ fn timeout(around: &OtelEnvironment<'_>) -> Result<Duration, ExportMisfit> {
 }
 
 fn resource(
-    wish: &TelemetryWish,
+    telemetry: &TelemetryConfig,
     around: &OtelEnvironment<'_>,
     machine: &str,
 ) -> Result<Vec<(String, String)>, ExportMisfit> {
@@ -176,7 +176,7 @@ fn resource(
         resource.retain(|(key, _)| key != "service.name");
         resource.push(("service.name".to_owned(), name.to_owned()));
     }
-    let name = wish.service_name.clone().unwrap_or_else(|| "hookloop".to_owned());
+    let name = telemetry.service_name.clone().unwrap_or_else(|| "hookloop".to_owned());
     for (key, value) in [
         ("service.name", name),
         ("service.version", env!("CARGO_PKG_VERSION").to_owned()),
@@ -214,28 +214,28 @@ mod tests {
     use super::*;
 
     fn target(
-        wish: TelemetryWish,
+        telemetry: TelemetryConfig,
         environment: &[(&str, &str)],
     ) -> Result<Option<ExportTarget>, ExportMisfit> {
         let mut user = UserConfig::default();
-        user.telemetry = wish;
+        user.telemetry = telemetry;
         let environment: Vec<(OsString, OsString)> =
             environment.iter().map(|(name, value)| (name.into(), value.into())).collect();
         ExportTarget::of(&user, &environment, "here")
     }
 
-    fn url(wish: TelemetryWish, environment: &[(&str, &str)]) -> Option<String> {
-        target(wish, environment).unwrap().map(|target| target.url)
+    fn url(telemetry: TelemetryConfig, environment: &[(&str, &str)]) -> Option<String> {
+        target(telemetry, environment).unwrap().map(|target| target.url)
     }
 
-    fn to(endpoint: &str) -> TelemetryWish {
-        TelemetryWish { endpoint: Some(endpoint.to_owned()), ..TelemetryWish::default() }
+    fn to(endpoint: &str) -> TelemetryConfig {
+        TelemetryConfig { endpoint: Some(endpoint.to_owned()), ..TelemetryConfig::default() }
     }
 
     #[test]
     fn no_telemetry_is_sent_without_an_endpoint_or_when_disabled() {
-        assert_eq!(url(TelemetryWish::default(), &[]), None);
-        assert_eq!(url(TelemetryWish { is_off: true, ..to("http://a") }, &[]), None);
+        assert_eq!(url(TelemetryConfig::default(), &[]), None);
+        assert_eq!(url(TelemetryConfig { is_off: true, ..to("http://a") }, &[]), None);
         let a = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://a:4318/");
         for off in [
             ("OTEL_SDK_DISABLED", "true"),
@@ -268,14 +268,14 @@ mod tests {
             (("OTEL_EXPORTER_OTLP_TIMEOUT", "10s"), "milliseconds"),
             (("OTEL_RESOURCE_ATTRIBUTES", "a"), "not a list"),
         ] {
-            let said = target(TelemetryWish::default(), &[bad, a]).unwrap_err().to_string();
+            let said = target(TelemetryConfig::default(), &[bad, a]).unwrap_err().to_string();
             assert!(said.contains(word) && !said.contains("hunter2"), "{said}");
         }
     }
 
     #[test]
     fn headers_and_resources_of_file_and_environment_are_merged() {
-        let wish = TelemetryWish {
+        let telemetry = TelemetryConfig {
             headers: vec![
                 ("X-Tenant".to_owned(), SecretSource::Text("blue-team".to_owned().into())),
                 ("authorization".to_owned(), SecretSource::Variable("COLLECTOR".to_owned())),
@@ -288,7 +288,7 @@ mod tests {
             ("OTEL_RESOURCE_ATTRIBUTES", "team=core, service.name=other"),
             ("OTEL_SERVICE_NAME", "loops"),
         ];
-        let target = target(wish, &environment).unwrap().unwrap();
+        let target = target(telemetry, &environment).unwrap().unwrap();
         let headers: Vec<(&str, &str)> =
             target.headers.iter().map(|(name, value)| (name.as_str(), value.reveal())).collect();
         assert_eq!(

@@ -16,7 +16,7 @@ use hookloop_engine::claim::{ClaimRequest, ClaimedTask, WantedTask};
 use hookloop_engine::error::EngineError;
 use hookloop_engine::project::Project;
 
-use super::task_run::seat;
+use super::task_run::work_place;
 use super::{AFTER_ERROR, DecisionQueue, WorkerLoop, WorkerProject, WorkerUpdate};
 
 /// Time for which a project without a claimable task is skipped.
@@ -119,7 +119,7 @@ impl<'w> WorkerLoop<'w> {
         for place in self.in_order(queue, slowed) {
             let served = &self.worker.served_projects[place];
             let Some(project) = self.look(place) else { continue };
-            let Some(seat) = seat(&project) else { continue };
+            let Some(work_place) = work_place(&project) else { continue };
             if !served.enter() {
                 continue;
             }
@@ -128,7 +128,7 @@ impl<'w> WorkerLoop<'w> {
                 Ok(Some(claimed)) => {
                     queue.count += 1;
                     queue.served[place] = queue.count;
-                    self.begin(scope, queue, (place, project, seat), claimed, session);
+                    self.begin(scope, queue, (place, project, work_place), claimed, session);
                     return true;
                 }
                 Ok(None) => {

@@ -53,7 +53,7 @@ pub(super) struct Housekeeping {
     /// Cancels the merge train that is running.
     train: Mutex<Option<Cancel>>,
     /// Held by the thread that ends the session of a lost process.
-    burying: Mutex<()>,
+    ending_abandoned: Mutex<()>,
 }
 
 impl Housekeeping {
@@ -138,7 +138,7 @@ impl<'w> WorkerLoop<'w> {
                 let name = served.name();
                 self.tell(&WorkerUpdate::Expired { project: name, task: &id, agent: &claim.agent });
                 if let Some(session) = SessionId::of_actor(&claim.agent) {
-                    self.bury_aside(scope, place, session);
+                    self.end_abandoned_aside(scope, place, session);
                 }
             }
             if began.elapsed() >= SEAT_LEASE {
@@ -312,7 +312,7 @@ impl<'w> WorkerLoop<'w> {
             None => !before.contains_key(&row.machine),
         };
         for row in open.iter().filter(is_left) {
-            self.bury_aside(scope, place, row.id.clone());
+            self.end_abandoned_aside(scope, place, row.id.clone());
         }
         // Releases reservations of sessions that another process has ended.
         match project.fleet_budget() {
@@ -324,21 +324,21 @@ impl<'w> WorkerLoop<'w> {
     /// Ends a session on a thread of its own, because its hooks can take long.
     ///
     /// One session at a time ends for each project.
-    pub(super) fn bury_aside<'s, 'e>(
+    pub(super) fn end_abandoned_aside<'s, 'e>(
         &'e self,
         scope: &'s Scope<'s, 'e>,
         place: usize,
         session: SessionId,
     ) {
         scope.spawn(move || {
-            let burying = self.duties[place].burying.lock();
-            let _one_at_a_time = burying.unwrap_or_else(PoisonError::into_inner);
-            self.bury(place, &session);
+            let ending_abandoned = self.duties[place].ending_abandoned.lock();
+            let _one_at_a_time = ending_abandoned.unwrap_or_else(PoisonError::into_inner);
+            self.end_abandoned(place, &session);
         });
     }
 
     /// Ends a session whose worker missed its heartbeats for the lease of the task.
-    fn bury(&self, place: usize, session: &SessionId) {
+    fn end_abandoned(&self, place: usize, session: &SessionId) {
         let served = &self.worker.served_projects[place];
         let project = served.project();
         let Some(runner) = project.runner() else { return };
@@ -363,7 +363,7 @@ impl<'w> WorkerLoop<'w> {
         let following = stop.follows_to_the_end(&self.over);
         let config = served.place().config();
         let around = SessionAttendance {
-            onlooker: NoObserver,
+            observer: NoObserver,
             stop,
             rest: RestSwitch::default(),
             config: &config,

@@ -77,7 +77,7 @@ pub(super) enum WorkPlace {
 }
 
 /// Returns a directory for one more session, or `None` if the checkout is in use.
-pub(super) fn seat(project: &Project) -> Option<WorkPlace> {
+pub(super) fn work_place(project: &Project) -> Option<WorkPlace> {
     match project.rules().delivery {
         Some(_) => Some(WorkPlace::Own),
         None => {
@@ -202,7 +202,7 @@ impl<'w> WorkerLoop<'w> {
             let open = project.read(|view| view.open_sessions(OPEN_MAX)).unwrap_or_default();
             for row in open.iter().filter(|row| row.machine == self.worker.plan.name.as_str()) {
                 if !found.contains(&row.id) {
-                    self.bury_aside(scope, place, row.id.clone());
+                    self.end_abandoned_aside(scope, place, row.id.clone());
                 }
             }
             for session in found {
@@ -210,11 +210,11 @@ impl<'w> WorkerLoop<'w> {
                 let Ok(Some(row)) = held else { continue };
                 // The checkout is in use. The session that uses it ends this one, or its lease
                 // expires.
-                let Some(seat) = seat(&project) else { continue };
+                let Some(work_place) = work_place(&project) else { continue };
                 if !served.enter() {
                     continue;
                 }
-                let of = (place, Arc::clone(&project), seat);
+                let of = (place, Arc::clone(&project), work_place);
                 let beats = beats(&project, &row.task);
                 self.hand_out(
                     scope,
@@ -231,7 +231,7 @@ impl<'w> WorkerLoop<'w> {
         &'e self,
         scope: &'s Scope<'s, 'e>,
         queue: &mut DecisionQueue,
-        (place, project, seat): (usize, Arc<Project>, WorkPlace),
+        (place, project, work_place): (usize, Arc<Project>, WorkPlace),
         (task, session, beats): (TaskId, SessionId, Option<Heartbeater>),
         beginning: TaskRunStart,
     ) {
@@ -254,7 +254,7 @@ impl<'w> WorkerLoop<'w> {
             rest: rest.clone(),
             stop: stop.clone(),
             ending: None,
-            _seat: seat,
+            _seat: work_place,
         };
         self.tell(&WorkerUpdate::Claimed {
             project: name,
@@ -308,13 +308,13 @@ impl<'w> WorkerLoop<'w> {
             }
         };
         let served = &self.worker.served_projects[place];
-        let onlooker = RateLimitObserver {
+        let observer = RateLimitObserver {
             fleet: &self.worker.fleet,
             project: served.name(),
             agent: &self.worker.plan.agent,
         };
         let config = served.place().config();
-        let around = SessionAttendance { onlooker, stop, rest, config: &config };
+        let around = SessionAttendance { observer, stop, rest, config: &config };
         launch::perform(project, &opened, around).into()
     }
 
@@ -325,7 +325,7 @@ impl<'w> WorkerLoop<'w> {
         session: &SessionId,
     ) -> Result<SessionHandle, StartError> {
         let (plan, rules) = (&self.worker.plan, project.rules());
-        let wish = SessionRequest {
+        let request = SessionRequest {
             name: None,
             work: SessionWork::Task(task.clone()),
             agent: plan.agent.clone(),
@@ -343,7 +343,7 @@ impl<'w> WorkerLoop<'w> {
             checkout: CheckoutUse::default(),
         };
         let runner = runner(project)?;
-        let opened = open::start_as(project, runner, wish, session.clone())?;
+        let opened = open::start_as(project, runner, request, session.clone())?;
         self.follow_first(project, session);
         Ok(opened)
     }
@@ -351,7 +351,7 @@ impl<'w> WorkerLoop<'w> {
     fn resume(&self, project: &Project, session: &SessionId) -> Result<SessionHandle, StartError> {
         let how = ResumeTerms { with_changed_hooks: false, take_over: true, share_checkout: false };
         let name = self.worker.plan.name.as_str();
-        let opened = resume::resume(project, runner(project)?, Some(session.as_str()), how, name)?;
+        let opened = resume::resume(project, runner(project)?, session.as_str(), how, name)?;
         self.follow_first(project, session);
         Ok(opened)
     }

@@ -1,7 +1,8 @@
 //! No forge: only pushed branches, which people or the delivery itself merge.
 
 use super::{
-    CommitChecks, Forge, ForgeError, ForgeMerge, MergeRequest, MergeWish, RequestState, RequestWish,
+    CommitChecks, Forge, ForgeError, ForgeMerge, MergeOptions, MergeRequest, MergeRequestDraft,
+    RequestState,
 };
 
 /// Branches without requests.
@@ -9,14 +10,14 @@ use super::{
 pub struct BranchesOnly;
 
 impl BranchesOnly {
-    fn pushed(wish: &RequestWish) -> MergeRequest {
+    fn pushed(draft: &MergeRequestDraft) -> MergeRequest {
         MergeRequest {
             number: None,
             url: None,
-            head: wish.head.clone(),
-            base: wish.base.clone(),
+            head: draft.head.clone(),
+            base: draft.base.clone(),
             state: RequestState::Open,
-            is_draft: wish.is_draft,
+            is_draft: draft.is_draft,
         }
     }
 }
@@ -34,19 +35,19 @@ impl Forge for BranchesOnly {
         Err(no_request(number))
     }
 
-    fn open(&self, wish: &RequestWish) -> Result<MergeRequest, ForgeError> {
-        Ok(BranchesOnly::pushed(wish))
+    fn open(&self, draft: &MergeRequestDraft) -> Result<MergeRequest, ForgeError> {
+        Ok(BranchesOnly::pushed(draft))
     }
 
-    fn update(&self, _number: u64, wish: &RequestWish) -> Result<MergeRequest, ForgeError> {
-        Ok(BranchesOnly::pushed(wish))
+    fn update(&self, _number: u64, draft: &MergeRequestDraft) -> Result<MergeRequest, ForgeError> {
+        Ok(BranchesOnly::pushed(draft))
     }
 
     fn checks(&self, _commit: &str) -> Result<CommitChecks, ForgeError> {
         Ok(CommitChecks::None)
     }
 
-    fn merge(&self, number: u64, _how: &MergeWish) -> Result<ForgeMerge, ForgeError> {
+    fn merge(&self, number: u64, _how: &MergeOptions) -> Result<ForgeMerge, ForgeError> {
         Err(no_request(number))
     }
 
@@ -70,7 +71,7 @@ mod tests {
 
     #[test]
     fn a_branch_is_an_open_request_without_number_and_url() {
-        let wish = RequestWish {
+        let draft = MergeRequestDraft {
             branch: "b".into(),
             base: "main".into(),
             head: "a1".into(),
@@ -80,10 +81,10 @@ mod tests {
             labels: Vec::new(),
             reviewers: Vec::new(),
         };
-        let request = BranchesOnly.open(&wish).unwrap();
+        let request = BranchesOnly.open(&draft).unwrap();
         assert_eq!((request.number, &request.url), (None, &None));
         assert_eq!((request.head.as_str(), request.state.clone()), ("a1", RequestState::Open));
-        assert_eq!(BranchesOnly.update(1, &wish), Ok(request));
+        assert_eq!(BranchesOnly.update(1, &draft), Ok(request));
         assert_eq!(BranchesOnly.find("b", "main"), Ok(None));
         assert_eq!(BranchesOnly.checks("a1"), Ok(CommitChecks::None));
         assert!(matches!(BranchesOnly.get(1), Err(ForgeError::Permanent { .. })));

@@ -32,8 +32,8 @@ use serde_json::{Value, json};
 
 use super::remote::{is_owner, is_repository};
 use super::{
-    CommitChecks, Forge, ForgeError, ForgeMerge, MergeRequest, MergeStatus, MergeWish, QueuePlace,
-    RequestState, RequestWish,
+    CommitChecks, Forge, ForgeError, ForgeMerge, MergeOptions, MergeRequest, MergeRequestDraft,
+    MergeStatus, QueuePlace, RequestState,
 };
 
 pub use address::{ApiAddress, BadApi};
@@ -88,8 +88,12 @@ impl GitHub {
         Ok(self.client.get(&self.pull_route(number, &[]))?)
     }
 
-    /// Updates an open request to match `wish`.
-    fn fulfil(&self, pull: PullAnswer, wish: &RequestWish) -> Result<MergeRequest, ForgeError> {
+    /// Updates an open request to match `draft`.
+    fn fulfil(
+        &self,
+        pull: PullAnswer,
+        draft: &MergeRequestDraft,
+    ) -> Result<MergeRequest, ForgeError> {
         let request = pull.request()?;
         let number = pull.number;
         match request.state {
@@ -102,41 +106,45 @@ impl GitHub {
                 });
             }
         }
-        if pull.head.branch != wish.branch {
-            let why = format!("#{number} is for `{}`, not `{}`", pull.head.branch, wish.branch);
+        if pull.head.branch != draft.branch {
+            let why = format!("#{number} is for `{}`, not `{}`", pull.head.branch, draft.branch);
             return Err(ForgeError::Permanent { why });
         }
-        if pull.head.sha != wish.head {
-            let why = format!("#{number} is at {}, not at {}", pull.head.sha, wish.head);
+        if pull.head.sha != draft.head {
+            let why = format!("#{number} is at {}, not at {}", pull.head.sha, draft.head);
             return Err(ForgeError::Stale { why });
         }
-        let pull = self.reword(pull, wish)?;
-        self.set_draft(&pull, wish.is_draft)?;
-        self.add_labels(&pull, wish)?;
-        self.ask_for_reviews(&pull, wish)?;
-        Ok(MergeRequest { is_draft: wish.is_draft, ..pull.request()? })
+        let pull = self.reword(pull, draft)?;
+        self.set_draft(&pull, draft.is_draft)?;
+        self.add_labels(&pull, draft)?;
+        self.ask_for_reviews(&pull, draft)?;
+        Ok(MergeRequest { is_draft: draft.is_draft, ..pull.request()? })
     }
 
-    fn reword(&self, pull: PullAnswer, wish: &RequestWish) -> Result<PullAnswer, ForgeError> {
+    fn reword(
+        &self,
+        pull: PullAnswer,
+        draft: &MergeRequestDraft,
+    ) -> Result<PullAnswer, ForgeError> {
         let (title, body) =
-            (clipped_chars(&wish.title, TITLE_MAX), clipped_chars(&wish.body, BODY_MAX));
+            (clipped_chars(&draft.title, TITLE_MAX), clipped_chars(&draft.body, BODY_MAX));
         let is_same = pull.title == title
             && pull.body.as_deref().unwrap_or_default() == body
-            && pull.base.branch == wish.base;
+            && pull.base.branch == draft.base;
         if is_same {
             return Ok(pull);
         }
         let mut change = json!({ "title": title, "body": body });
         // GitHub refuses a change of the base where none is allowed, even to the same base.
-        if pull.base.branch != wish.base {
-            change["base"] = wish.base.as_str().into();
+        if pull.base.branch != draft.base {
+            change["base"] = draft.base.as_str().into();
         }
         Ok(self.client.patch(&self.pull_route(pull.number, &[]), &change)?)
     }
 
     /// Returns the open request of a branch after a refused attempt to open another one.
-    fn opened_before(&self, wish: &RequestWish) -> Result<Option<u64>, ForgeError> {
-        let found = self.find(&wish.branch, &wish.base)?;
+    fn opened_before(&self, draft: &MergeRequestDraft) -> Result<Option<u64>, ForgeError> {
+        let found = self.find(&draft.branch, &draft.base)?;
         let open = found.filter(|request| request.state == RequestState::Open);
         Ok(open.and_then(|request| request.number))
     }
@@ -181,18 +189,18 @@ impl Forge for GitHub {
         self.pull(number)?.request()
     }
 
-    fn open(&self, wish: &RequestWish) -> Result<MergeRequest, ForgeError> {
+    fn open(&self, draft: &MergeRequestDraft) -> Result<MergeRequest, ForgeError> {
         let body = json!({
-            "title": clipped_chars(&wish.title, TITLE_MAX),
-            "body": clipped_chars(&wish.body, BODY_MAX),
-            "head": wish.branch,
-            "base": wish.base,
-            "draft": wish.is_draft,
+            "title": clipped_chars(&draft.title, TITLE_MAX),
+            "body": clipped_chars(&draft.body, BODY_MAX),
+            "head": draft.branch,
+            "base": draft.base,
+            "draft": draft.is_draft,
         });
         match self.client.post::<PullAnswer>(&self.route(&["pulls"]), &body) {
-            Ok(pull) => self.fulfil(pull, wish),
-            Err(refusal) if refusal.status == Some(422) => match self.opened_before(wish)? {
-                Some(number) => self.update(number, wish),
+            Ok(pull) => self.fulfil(pull, draft),
+            Err(refusal) if refusal.status == Some(422) => match self.opened_before(draft)? {
+                Some(number) => self.update(number, draft),
                 // The push is not visible yet.
                 None if refusal.fields.iter().any(|field| field == "head") => {
                     Err(ForgeError::Stale { why: refusal.error.to_string() })
@@ -203,8 +211,8 @@ impl Forge for GitHub {
         }
     }
 
-    fn update(&self, number: u64, wish: &RequestWish) -> Result<MergeRequest, ForgeError> {
-        self.fulfil(self.pull(number)?, wish)
+    fn update(&self, number: u64, draft: &MergeRequestDraft) -> Result<MergeRequest, ForgeError> {
+        self.fulfil(self.pull(number)?, draft)
     }
 
     fn checks(&self, commit: &str) -> Result<CommitChecks, ForgeError> {
@@ -224,7 +232,7 @@ impl Forge for GitHub {
         checks::together(pages?)
     }
 
-    fn merge(&self, number: u64, how: &MergeWish) -> Result<ForgeMerge, ForgeError> {
+    fn merge(&self, number: u64, how: &MergeOptions) -> Result<ForgeMerge, ForgeError> {
         self.merged(number, how)
     }
 
@@ -240,7 +248,7 @@ impl Forge for GitHub {
         self.enqueued(number, head)
     }
 
-    fn enable_auto_merge(&self, number: u64, how: &MergeWish) -> Result<(), ForgeError> {
+    fn enable_auto_merge(&self, number: u64, how: &MergeOptions) -> Result<(), ForgeError> {
         self.auto_merged(number, how)
     }
 

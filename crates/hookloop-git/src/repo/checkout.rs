@@ -65,7 +65,7 @@ impl Repo<'_> {
         let list = |filter: &str| {
             let args =
                 ["diff-tree", "-r", "-z", "--name-only", "--no-renames", filter, from, to, "--"];
-            self.asker.depot(&args).long().bytes()
+            self.asker.private_repo(&args).long().bytes()
         };
         let (added, gone) = (list("--diff-filter=A")?, list("--diff-filter=D")?);
         let gone: BTreeSet<PathBuf> = paths(&gone).collect();

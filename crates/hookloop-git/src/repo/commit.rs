@@ -125,7 +125,7 @@ pub(super) fn now() -> Vec<u8> {
 
 impl GitCommands<'_> {
     pub(super) fn parts_of(&self, commit: &CommitId) -> Result<CommitParts, RepoError> {
-        let bytes = self.depot(&["cat-file", "commit", commit.as_str()]).long().bytes()?;
+        let bytes = self.private_repo(&["cat-file", "commit", commit.as_str()]).long().bytes()?;
         let unread = || RepoError::permanent(format!("commit {commit} can't be read"));
         CommitParts::parse(&bytes).ok_or_else(unread)
     }
@@ -138,7 +138,7 @@ impl GitCommands<'_> {
     ) -> Result<CommitId, RepoError> {
         // Old commits may violate today's rules of git, and are kept nevertheless.
         let args = ["hash-object", "-w", "-t", "commit", "--literally", "--stdin"];
-        self.depot(&args).objects(objects).stdin(parts.to_bytes()).commit()
+        self.private_repo(&args).objects(objects).stdin(parts.to_bytes()).commit()
     }
 
     /// Returns the user's configured identity.
@@ -148,7 +148,7 @@ impl GitCommands<'_> {
             if local.is_some() {
                 return Ok(local);
             }
-            let said = self.depot(&["config", "--get", name]).said()?;
+            let said = self.private_repo(&["config", "--get", name]).said()?;
             let text = String::from_utf8_lossy(&said.stdout).trim_end().to_owned();
             Ok::<_, RepoError>((said.code == 0).then_some(text))
         };

@@ -196,7 +196,7 @@ impl Repo<'_> {
     ) -> Result<BTreeMap<Vec<u8>, ResolutionMistake>, RepoError> {
         let (head, onto) = (layout.head.as_str(), layout.onto.as_str());
         let args = ["merge-base", "--", head, onto];
-        let bases = self.asker.depot(&args).text()?;
+        let bases = self.asker.private_repo(&args).text()?;
         let base = bases.lines().next().unwrap_or_default();
         let changed = self.differing(base, onto)?;
         // A path whose clean merge equals the old content loses nothing.
@@ -233,7 +233,7 @@ impl Repo<'_> {
         filter: &str,
     ) -> Result<BTreeSet<Vec<u8>>, RepoError> {
         let args = ["diff-tree", "-r", "-z", "--name-only", "--no-renames", filter, from, to, "--"];
-        let said = self.asker.depot(&args).long().bytes()?;
+        let said = self.asker.private_repo(&args).long().bytes()?;
         let names = said.split(|byte| *byte == 0).filter(|name| !name.is_empty());
         Ok(names.map(<[u8]>::to_vec).collect())
     }

@@ -47,7 +47,7 @@ impl Repo<'_> {
     /// Returns the common commit; `base` itself if there is none.
     fn common_commit(&self, base: &CommitId, head: &CommitId) -> Result<String, RepoError> {
         let args = ["merge-base", "--end-of-options", base.as_str(), head.as_str()];
-        let said = self.asker.depot(&args).said()?;
+        let said = self.asker.private_repo(&args).said()?;
         match said.code {
             1 => Ok(base.to_string()),
             _ => Ok(String::from_utf8_lossy(&said.well("merge-base")?).trim().to_owned()),
@@ -62,7 +62,7 @@ impl Repo<'_> {
     ) -> Result<FileDiff, RepoError> {
         let ask = |more: &[&str]| {
             let args = [&PLAIN[..], more, &["--no-renames", from, to, "--"]].concat();
-            self.asker.depot(&args).attributes_of(head).thorough()
+            self.asker.private_repo(&args).attributes_of(head).thorough()
         };
         let said = ask(&["-p"]).cut_at(max_bytes).said()?;
         let (mut left_out_bytes, left_out_lines) = (said.left_out_bytes, said.left_out_lines);
@@ -106,7 +106,7 @@ impl Repo<'_> {
 
     fn names_changed(&self, from: &str, to: &str) -> Result<BTreeSet<Vec<u8>>, RepoError> {
         let args = ["diff-tree", "-r", "-z", "--name-only", "--no-renames", from, to, "--"];
-        let said = self.asker.depot(&args).long().bytes()?;
+        let said = self.asker.private_repo(&args).long().bytes()?;
         let names = said.split(|byte| *byte == 0).filter(|name| !name.is_empty());
         Ok(names.map(<[u8]>::to_vec).collect())
     }

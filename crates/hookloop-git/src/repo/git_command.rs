@@ -64,7 +64,7 @@ pub(super) struct GitCommands<'r> {
     /// The directory that the user's repository and its worktrees share.
     pub(super) common: PathBuf,
     /// The private repository.
-    pub(super) depot: PathBuf,
+    pub(super) private_repo: PathBuf,
     /// The prefix of task branches.
     pub(super) prefix: String,
     pub(super) ssh: SshAccess,
@@ -133,7 +133,7 @@ impl<'r> GitCommands<'r> {
         }
     }
 
-    pub(super) fn depot(&self, args: &[&str]) -> GitCommand<'_, 'r> {
+    pub(super) fn private_repo(&self, args: &[&str]) -> GitCommand<'_, 'r> {
         self.ask(CommandScope::Depot, args)
     }
 
@@ -298,17 +298,19 @@ impl GitCommand<'_, '_> {
                 // The file in that directory that names the repository is not used.
                 set("GIT_COMMON_DIR", asker.common.as_os_str());
             }
-            CommandScope::Depot | CommandScope::Network => set("GIT_DIR", asker.depot.as_os_str()),
+            CommandScope::Depot | CommandScope::Network => {
+                set("GIT_DIR", asker.private_repo.as_os_str())
+            }
             CommandScope::Files { work_tree, index } => {
-                set("GIT_DIR", asker.depot.as_os_str());
+                set("GIT_DIR", asker.private_repo.as_os_str());
                 set("GIT_WORK_TREE", work_tree.as_os_str());
                 set("GIT_INDEX_FILE", index.as_os_str());
             }
         }
         if self.objects == ObjectStore::Users {
             set("GIT_OBJECT_DIRECTORY", asker.users_objects().as_os_str());
-            let depot = asker.depot.join("objects");
-            set("GIT_ALTERNATE_OBJECT_DIRECTORIES", depot.as_os_str());
+            let private_repo = asker.private_repo.join("objects");
+            set("GIT_ALTERNATE_OBJECT_DIRECTORIES", private_repo.as_os_str());
         }
         for (name, value) in [
             ("GIT_TERMINAL_PROMPT", "0"),
@@ -368,7 +370,8 @@ impl GitCommands<'_> {
     pub(super) fn find_ssh(&mut self) -> Result<(), RepoError> {
         let is_named =
             ["GIT_SSH", "GIT_SSH_COMMAND"].iter().any(|name| self.variable(name).is_some());
-        let is_set = is_named || self.depot(&["config", "--get", "core.sshCommand"]).yes()?;
+        let is_set =
+            is_named || self.private_repo(&["config", "--get", "core.sshCommand"]).yes()?;
         self.ssh = if is_set { SshAccess::Users } else { SshAccess::Unasked };
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! Lock files of git that a killed process left behind.
 //!
-//! Only hookloop writes to the private repository, and only while it holds `depot.lock`. So a lock of git there is
+//! Only hookloop writes to the private repository, and only while it holds `private_repo.lock`. So a lock of git there is
 //! a leftover, unless the git of a process that was just killed still runs. In the user's repository hookloop
 //! removes only locks of its own refs and worktrees, and only if no git works there. Any other lock may belong to a
 //! person: hookloop waits for it and never removes it.
@@ -78,7 +78,7 @@ impl GitCommands<'_> {
         let (before, _) = said.stderr.split_once(EXISTS)?;
         let (_, path) = before.rsplit_once(UNABLE)?;
         let lock = PathBuf::from(format!("{path}.lock"));
-        let ours = [&self.common, &self.depot, &self.worktrees()];
+        let ours = [&self.common, &self.private_repo, &self.worktrees()];
         (lock.is_absolute() && ours.iter().any(|place| lock.starts_with(place))).then_some(lock)
     }
 
@@ -162,11 +162,11 @@ impl GitCommands<'_> {
 
     /// Removes the locks that killed processes left in the private repository. The caller holds its lock.
     pub(super) fn clear_depot(&self) -> Result<(), RepoError> {
-        let locks = locks_below(&self.depot);
+        let locks = locks_below(&self.private_repo);
         let Some(first) = locks.first() else { return Ok(()) };
         let wait = LockWait::new();
         // The git of a process that was killed just now ends with its keeper, in a moment.
-        while is_git_at_work(&[&self.depot], GitLocks::Repository) {
+        while is_git_at_work(&[&self.private_repo], GitLocks::Repository) {
             if wait.is_over() {
                 return Err(RepoError::Locked { path: first.clone() });
             }
@@ -186,9 +186,9 @@ impl GitCommands<'_> {
             format!("refs/heads/{branch}.lock"),
             format!("refs/remotes/origin/{branch}.lock"),
         ];
-        let locks = names.map(|name| self.depot.join(name));
+        let locks = names.map(|name| self.private_repo.join(name));
         let is_there = |lock: &&PathBuf| lock.symlink_metadata().is_ok();
-        let places = [self.depot.clone(), self.grounds.root.to_owned()];
+        let places = [self.private_repo.clone(), self.grounds.root.to_owned()];
         if locks.iter().any(|lock| is_there(&lock)) && at_work(&places, GitLocks::All) {
             let lock = locks.iter().find(is_there);
             return Err(RepoError::Locked { path: lock.cloned().unwrap_or_default() });

@@ -51,7 +51,7 @@ impl GitCommands<'_> {
     ) -> Result<TreeMerge, RepoError> {
         let args =
             ["merge-tree", "--write-tree", "-z", "--no-messages", ours.as_str(), theirs.as_str()];
-        let question = self.depot(&args).objects(objects).attributes_of(ours);
+        let question = self.private_repo(&args).objects(objects).attributes_of(ours);
         let said = question.thorough().long().said()?;
         let code = said.code;
         let bytes = match code {
@@ -94,7 +94,7 @@ impl GitCommands<'_> {
     pub(super) fn tree_name(&self, commit: &CommitId) -> Result<String, RepoError> {
         let tree = format!("{commit}^{{tree}}");
         let args = ["rev-parse", "--verify", "--end-of-options", &tree];
-        let said = self.depot(&args).text()?;
+        let said = self.private_repo(&args).text()?;
         Ok(said.lines().last().unwrap_or_default().to_owned())
     }
 
@@ -102,7 +102,7 @@ impl GitCommands<'_> {
     pub(super) fn blob(&self, tree: &str, path: &[u8]) -> Result<Option<Vec<u8>>, RepoError> {
         let mut name = format!("{tree}:").into_bytes();
         name.extend_from_slice(path);
-        let question = self.depot(&["cat-file", "blob"]).arg(OsString::from_vec(name));
+        let question = self.private_repo(&["cat-file", "blob"]).arg(OsString::from_vec(name));
         let said = question.long().said()?;
         Ok((said.code == 0 && said.left_out_bytes == 0).then_some(said.stdout))
     }

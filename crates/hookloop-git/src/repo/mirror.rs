@@ -43,7 +43,7 @@ pub fn check_out(
         grounds,
         cancel: cancel.clone(),
         common: git_dir.clone(),
-        depot: mirror.clone(),
+        private_repo: mirror.clone(),
         prefix: String::new(),
         ssh: SshAccess::Unasked,
     };
@@ -106,7 +106,7 @@ impl GitCommands<'_> {
         self.told_by_remote(self.ask(CommandScope::Network, &args))?;
         let full = format!("refs/heads/{branch}");
         let gone = || RepoError::permanent(format!("there is no branch `{branch}`"));
-        self.depot_ref(&full)?.ok_or_else(gone)
+        self.private_ref(&full)?.ok_or_else(gone)
     }
 
     /// Writes the files of a commit to the checkout.
@@ -121,10 +121,10 @@ impl GitCommands<'_> {
             state_file::make_directory(&git_dir.join(directory))?;
         }
         state_file::write(&git_dir.join("config"), config_of(source, branch).as_bytes())?;
-        let mut objects = self.depot.join("objects").into_os_string().into_encoded_bytes();
+        let mut objects = self.private_repo.join("objects").into_os_string().into_encoded_bytes();
         objects.push(b'\n');
         state_file::write(&git_dir.join("objects/info/alternates"), &objects)?;
-        match state_file::read(&self.depot.join("shallow"))? {
+        match state_file::read(&self.private_repo.join("shallow"))? {
             Some(bytes) => state_file::write(&git_dir.join("shallow"), &bytes)?,
             None => state_file::remove(&git_dir.join("shallow"))?,
         }
@@ -134,13 +134,13 @@ impl GitCommands<'_> {
             grounds: self.grounds,
             cancel: self.cancel.clone(),
             common: git_dir.to_owned(),
-            depot: git_dir.to_owned(),
+            private_repo: git_dir.to_owned(),
             prefix: String::new(),
             ssh: self.ssh,
         };
         own.clear_checkout(branch)?;
         for name in [format!("refs/heads/{branch}"), format!("refs/remotes/origin/{branch}")] {
-            own.depot(&["update-ref", "--no-deref", "--", &name, commit.as_str()]).done()?;
+            own.private_repo(&["update-ref", "--no-deref", "--", &name, commit.as_str()]).done()?;
         }
         let index: PathBuf = git_dir.join("index");
         let scope = CommandScope::Files { work_tree: self.grounds.root, index: &index };

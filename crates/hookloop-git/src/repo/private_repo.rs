@@ -47,22 +47,25 @@ impl GitCommands<'_> {
     }
 
     /// Creates the private repository, or updates it from the user's repository.
-    pub(super) fn prepare_depot(&self, remote: Option<&RemoteName>) -> Result<(), RepoError> {
-        let depot = &self.depot;
+    pub(super) fn prepare_private_repo(
+        &self,
+        remote: Option<&RemoteName>,
+    ) -> Result<(), RepoError> {
+        let private_repo = &self.private_repo;
         for directory in ["objects/info", "objects/pack", "refs/heads", "info"] {
-            state_file::make_directory(&depot.join(directory))?;
+            state_file::make_directory(&private_repo.join(directory))?;
         }
         // Written each time, which removes any change by others.
-        state_file::write(&depot.join("config"), self.depot_config(remote)?.as_bytes())?;
+        state_file::write(&private_repo.join("config"), self.private_config(remote)?.as_bytes())?;
         let mut objects = self.users_objects().into_os_string().into_encoded_bytes();
         objects.push(b'\n');
-        state_file::write(&depot.join("objects/info/alternates"), &objects)?;
+        state_file::write(&private_repo.join("objects/info/alternates"), &objects)?;
         for name in INFO {
             self.take_over(name)?;
         }
         self.take_over("shallow")?;
         // Written last: without it this is no repository.
-        state_file::write(&depot.join("HEAD"), b"ref: refs/heads/none\n")
+        state_file::write(&private_repo.join("HEAD"), b"ref: refs/heads/none\n")
     }
 
     /// Ends the history at the same commits as in the user's repository.
@@ -71,14 +74,14 @@ impl GitCommands<'_> {
     }
 
     fn take_over(&self, name: &str) -> Result<(), RepoError> {
-        let ours = self.depot.join(name);
+        let ours = self.private_repo.join(name);
         match state_file::read(&self.common.join(name))? {
             Some(bytes) => state_file::write(&ours, &bytes),
             None => state_file::remove(&ours),
         }
     }
 
-    fn depot_config(&self, remote: Option<&RemoteName>) -> Result<String, RepoError> {
+    fn private_config(&self, remote: Option<&RemoteName>) -> Result<String, RepoError> {
         let mut text = String::from("# Written by hookloop.\n[core]\n\tbare = true\n");
         for (name, values) in TAKEN_OVER {
             let value = self.setting(name)?;
@@ -140,7 +143,7 @@ impl GitCommands<'_> {
         let pack = self.users_objects().join("pack/pack");
         // Written to the user's directory directly: a file can be moved only within one file system.
         let args = ["pack-objects", "--revs", "--quiet", "--non-empty", "--delta-base-offset"];
-        let question = self.depot(&args).arg(pack).stdin(wanted);
+        let question = self.private_repo(&args).arg(pack).stdin(wanted);
         question.objects(ObjectStore::Users).thorough().done()?;
         let args = ["update-ref", "-m", "hookloop", "--no-deref", "--", &full, commit.as_str()];
         self.users(&args).done()
@@ -160,9 +163,9 @@ impl GitCommands<'_> {
         optional(self.users(&args).said()?)
     }
 
-    pub(super) fn depot_ref(&self, full: &str) -> Result<Option<CommitId>, RepoError> {
+    pub(super) fn private_ref(&self, full: &str) -> Result<Option<CommitId>, RepoError> {
         let args = ["rev-parse", "--verify", "--quiet", "--end-of-options", full];
-        optional(self.depot(&args).said()?)
+        optional(self.private_repo(&args).said()?)
     }
 }
 

@@ -210,7 +210,7 @@ impl Repo<'_> {
     /// Returns whether `old` is `new` or an ancestor of it. An unknown commit is not.
     fn is_below(&self, old: &CommitId, new: &CommitId) -> Result<bool, RepoError> {
         let object = format!("{old}^{{commit}}");
-        let said = self.asker.depot(&["cat-file", "-e", &object]).said()?;
+        let said = self.asker.private_repo(&["cat-file", "-e", &object]).said()?;
         match said.code {
             0 => self.is_ancestor(old, new),
             _ => Ok(false),

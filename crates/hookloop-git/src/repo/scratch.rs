@@ -57,16 +57,16 @@ impl Repo<'_> {
         for directory in ["objects/info", "objects/pack", "refs/heads"] {
             state_file::make_directory(&git.join(directory))?;
         }
-        let config = state_file::read(&self.asker.depot.join("config"))?.unwrap_or_default();
+        let config = state_file::read(&self.asker.private_repo.join("config"))?.unwrap_or_default();
         let config =
             String::from_utf8_lossy(&config).replace("\tbare = true\n", "\tbare = false\n");
         state_file::write(&git.join("config"), config.as_bytes())?;
-        let objects = self.asker.depot.join("objects");
+        let objects = self.asker.private_repo.join("objects");
         state_file::write(
             &git.join("objects/info/alternates"),
             format!("{}\n", objects.display()).as_bytes(),
         )?;
-        if let Some(shallow) = state_file::read(&self.asker.depot.join("shallow"))? {
+        if let Some(shallow) = state_file::read(&self.asker.private_repo.join("shallow"))? {
             state_file::write(&git.join("shallow"), &shallow)?;
         }
         state_file::write(&git.join("HEAD"), format!("{commit}\n").as_bytes())?;

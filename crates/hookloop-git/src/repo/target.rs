@@ -5,7 +5,7 @@ use hookloop_core::id::TaskId;
 use super::discover::FoundRepository;
 use super::error::RepoError;
 use super::git_command::{CommandScope, GitCommands};
-use super::{CommitId, RemoteName, Repo, RepoWish, names, private_repo, state_file};
+use super::{CommitId, RemoteName, Repo, RepoOptions, names, private_repo, state_file};
 
 /// The default remote.
 const REMOTE: &str = "origin";
@@ -18,13 +18,13 @@ impl GitCommands<'_> {
     /// Returns the configured remote, else the default one.
     pub(super) fn remote(
         &self,
-        wish: &RepoWish,
+        options: &RepoOptions,
         found: &FoundRepository,
     ) -> Result<Option<RemoteName>, RepoError> {
-        let name = wish.remote.as_deref().unwrap_or(REMOTE);
+        let name = options.remote.as_deref().unwrap_or(REMOTE);
         names::check_remote(name)?;
         let url = self.setting(&format!("remote.{name}.url"))?;
-        let (url, push_url) = match (url, &wish.remote) {
+        let (url, push_url) = match (url, &options.remote) {
             (Some(url), _) => (url, self.setting(&format!("remote.{name}.pushurl"))?),
             (None, None) => return Ok(None),
             (None, Some(_)) => {
@@ -69,10 +69,10 @@ impl GitCommands<'_> {
     /// Returns the configured branch, else the default branch of the remote.
     pub(super) fn base(
         &self,
-        wish: &RepoWish,
+        options: &RepoOptions,
         remote: Option<&RemoteName>,
     ) -> Result<String, RepoError> {
-        if let Some(base) = &wish.base {
+        if let Some(base) = &options.base {
             names::check_branch(base)?;
             if remote.is_none() && self.users_ref(&format!("refs/heads/{base}"))?.is_none() {
                 self.check_commit()?;
@@ -166,17 +166,17 @@ impl Repo<'_> {
         self.asker.sync_shallow()?;
         self.forget_what_is_gone()?;
         self.fetch(remote, branch, &self.known_target_name())?;
-        let found = self.asker.depot_ref(&self.known_target_name())?;
+        let found = self.asker.private_ref(&self.known_target_name())?;
         found.ok_or_else(|| no_branch(branch, "git push"))
     }
 
     /// Forgets a commit that is gone from the borrowed objects: a fetch would fail over it.
     fn forget_what_is_gone(&self) -> Result<(), RepoError> {
         let full = self.known_target_name();
-        let Some(known) = self.asker.depot_ref(&full)? else { return Ok(()) };
-        match self.asker.depot(&["cat-file", "-e", known.as_str()]).said()?.code {
+        let Some(known) = self.asker.private_ref(&full)? else { return Ok(()) };
+        match self.asker.private_repo(&["cat-file", "-e", known.as_str()]).said()?.code {
             0 => Ok(()),
-            _ => self.asker.depot(&["update-ref", "-d", "--no-deref", "--", &full]).done(),
+            _ => self.asker.private_repo(&["update-ref", "-d", "--no-deref", "--", &full]).done(),
         }
     }
 
@@ -201,7 +201,7 @@ impl Repo<'_> {
     pub fn bring(&self, branch: &str, commit: &CommitId) -> Result<bool, RepoError> {
         let is_here = || -> Result<bool, RepoError> {
             let name = format!("{commit}^{{commit}}");
-            Ok(self.asker.depot(&["cat-file", "-e", &name]).said()?.code == 0)
+            Ok(self.asker.private_repo(&["cat-file", "-e", &name]).said()?.code == 0)
         };
         let Some(remote) = &self.target.remote else { return is_here() };
         if is_here()? {
@@ -226,7 +226,7 @@ impl Repo<'_> {
     pub(super) fn known_target(&self) -> Result<Option<CommitId>, RepoError> {
         match &self.target.remote {
             None => self.asker.users_ref(&format!("refs/heads/{}", self.target.branch)),
-            Some(_) => self.asker.depot_ref(&self.known_target_name()),
+            Some(_) => self.asker.private_ref(&self.known_target_name()),
         }
     }
 
@@ -234,7 +234,7 @@ impl Repo<'_> {
     pub(super) fn set_known_target(&self, commit: &CommitId) -> Result<(), RepoError> {
         let full = self.known_target_name();
         let _alone = self.alone()?;
-        self.asker.depot(&["update-ref", "--", &full, commit.as_str()]).done()
+        self.asker.private_repo(&["update-ref", "--", &full, commit.as_str()]).done()
     }
 
     /// Copies a pushed commit of a task to the user's repository.

@@ -115,7 +115,7 @@ impl Repo<'_> {
         let range = format!("{tip}..{head}");
         let args =
             ["rev-list", "--reverse", "--topo-order", "--parents", "--end-of-options", &range];
-        let said = self.asker.depot(&args).long().text()?;
+        let said = self.asker.private_repo(&args).long().text()?;
         let mut commits = Vec::new();
         for line in said.lines() {
             let mut words = line.split(' ');

@@ -84,13 +84,14 @@ impl Repo<'_> {
 
     pub fn is_ancestor(&self, a: &CommitId, b: &CommitId) -> Result<bool, RepoError> {
         let args = ["merge-base", "--is-ancestor", "--", a.as_str(), b.as_str()];
-        self.asker.depot(&args).yes()
+        self.asker.private_repo(&args).yes()
     }
 
     /// Returns the number of commits that `head` has and `base` does not.
     pub fn ahead(&self, base: &CommitId, head: &CommitId) -> Result<u32, RepoError> {
         let range = format!("{base}..{head}");
-        let said = self.asker.depot(&["rev-list", "--count", "--end-of-options", &range]).text()?;
+        let said =
+            self.asker.private_repo(&["rev-list", "--count", "--end-of-options", &range]).text()?;
         said.parse().map_err(|_| RepoError::permanent(format!("git counts `{said}` commits")))
     }
 

@@ -269,7 +269,7 @@ impl Repo<'_> {
             return made.ok_or_else(|| RepoError::permanent("the target is not known"));
         };
         let args = ["merge-base", "--", head.as_str(), target.as_str()];
-        let said = self.asker.depot(&args).said()?;
+        let said = self.asker.private_repo(&args).said()?;
         match said.code {
             0 => {
                 let text = String::from_utf8_lossy(&said.stdout).into_owned();

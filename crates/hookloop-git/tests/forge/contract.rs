@@ -8,7 +8,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use hookloop_git::forge::{Forge, MergeMethod, MergeWish, RequestWish};
+use hookloop_git::forge::{Forge, MergeMethod, MergeOptions, MergeRequestDraft};
 use hookloop_testbed::github::{Described, Recorded, Route};
 use serde_json::{Value, json};
 
@@ -30,8 +30,8 @@ fn installed() -> PathBuf {
     path
 }
 
-fn wish() -> RequestWish {
-    RequestWish {
+fn request_draft() -> MergeRequestDraft {
+    MergeRequestDraft {
         branch: BRANCH.into(),
         base: BASE.into(),
         head: HEAD.into(),
@@ -47,20 +47,25 @@ fn wish() -> RequestWish {
 fn ask_for_everything(described: &Described) {
     let forge = client(&described.url());
     forge.find(BRANCH, BASE).unwrap();
-    forge.open(&wish()).unwrap();
-    forge.update(EXAMPLE, &RequestWish { base: "next".into(), ..wish() }).unwrap();
+    forge.open(&request_draft()).unwrap();
+    forge.update(EXAMPLE, &MergeRequestDraft { base: "next".into(), ..request_draft() }).unwrap();
     // The example is not a draft, and only a draft can be made ready. It already has title and
     // body.
     let mut draft = example(described);
     draft["draft"] = true.into();
     let text = |name: &str| draft[name].as_str().unwrap().to_owned();
-    let ready = RequestWish { is_draft: false, title: text("title"), body: text("body"), ..wish() };
+    let ready = MergeRequestDraft {
+        is_draft: false,
+        title: text("title"),
+        body: text("body"),
+        ..request_draft()
+    };
     described.answer_next(Route::Get, 200, draft);
     forge.update(EXAMPLE, &ready).unwrap();
     forge.checks(HEAD).unwrap();
     for method in MergeMethod::ALL {
         let (head, title, message) = (HEAD.into(), "A title".into(), "A text".into());
-        let how = MergeWish { method, head, title, message };
+        let how = MergeOptions { method, head, title, message };
         forge.merge(EXAMPLE, &how).unwrap();
         // After a failed merge the client asks for the reason.
         described.answer_next(Route::Merge, 405, json!({ "message": "no" }));
@@ -89,7 +94,7 @@ fn ask_about_the_queue(described: &Described, forge: &impl Forge) {
     } } }));
     assert!(forge.merge_status(EXAMPLE).unwrap().is_ready());
     let (head, title, message) = (HEAD.into(), "A title".into(), "A text".into());
-    let how = MergeWish { method: MergeMethod::Squash, head, title, message };
+    let how = MergeOptions { method: MergeMethod::Squash, head, title, message };
     forge.enable_auto_merge(EXAMPLE, &how).unwrap();
 }
 

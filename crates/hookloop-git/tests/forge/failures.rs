@@ -4,7 +4,9 @@ use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::time::Duration;
 
-use hookloop_git::forge::{Forge, ForgeError, MergeMethod, MergeWish, RequestState, RequestWish};
+use hookloop_git::forge::{
+    Forge, ForgeError, MergeMethod, MergeOptions, MergeRequestDraft, RequestState,
+};
 use hookloop_testbed::github::{Fault, Route};
 use serde_json::json;
 
@@ -25,10 +27,10 @@ fn needs_human<T>(result: &Result<T, ForgeError>) -> bool {
 #[test]
 fn a_retry_after_a_lost_answer_opens_no_second_pull_request() {
     let ground = Ground::new();
-    let wish = ground.wish();
+    let draft = ground.draft();
     ground.hub.fail_at(Route::Open, 1, Fault::HangUpAfter);
-    assert!(is_retry(&ground.forge.open(&wish)));
-    let request = ground.forge.open(&wish).unwrap();
+    assert!(is_retry(&ground.forge.open(&draft)));
+    let request = ground.forge.open(&draft).unwrap();
     assert_eq!(request.number, Some(1));
     assert_eq!(ground.hub.pulls().len(), 1);
     // The retry does the steps that failed the first time.
@@ -43,11 +45,11 @@ fn a_failure_at_any_step_of_opening_leads_to_one_complete_pull_request() {
     for fault in [Fault::HangUp, Fault::HangUpAfter, Fault::status(500), Fault::status(502)] {
         for route in [Route::Open, Route::AddLabels, Route::Events, Route::AskForReview] {
             let ground = Ground::new();
-            let wish = ground.wish();
+            let draft = ground.draft();
             ground.hub.fail_at(route, 1, fault.clone());
-            let first = ground.forge.open(&wish);
+            let first = ground.forge.open(&draft);
             assert!(is_retry(&first), "{route:?} {fault:?}: {first:?}");
-            let number = ground.forge.open(&wish).unwrap().number;
+            let number = ground.forge.open(&draft).unwrap().number;
             assert_eq!((number, ground.hub.pulls().len()), (Some(1), 1), "{route:?} {fault:?}");
             let pull = &ground.hub.pulls()[0];
             assert_eq!(pull.labels, ["agent"], "{route:?} {fault:?}");
@@ -60,8 +62,8 @@ fn a_failure_at_any_step_of_opening_leads_to_one_complete_pull_request() {
 #[test]
 fn a_retry_after_a_lost_answer_merges_once() {
     let ground = Ground::new();
-    ground.forge.open(&ground.wish()).unwrap();
-    let how = ground.merge_wish(MergeMethod::Squash);
+    ground.forge.open(&ground.draft()).unwrap();
+    let how = ground.merge_options(MergeMethod::Squash);
     ground.hub.fail_at(Route::Merge, 1, Fault::HangUpAfter);
     assert!(is_retry(&ground.forge.merge(1, &how)));
     let commit = ground.head("main");
@@ -73,26 +75,26 @@ fn a_retry_after_a_lost_answer_merges_once() {
 #[test]
 fn updates_and_merges_of_another_head_are_refused_as_stale() {
     let ground = Ground::new();
-    let (wish, how) = (ground.wish(), ground.merge_wish(MergeMethod::Squash));
-    ground.forge.open(&wish).unwrap();
+    let (draft, how) = (ground.draft(), ground.merge_options(MergeMethod::Squash));
+    ground.forge.open(&draft).unwrap();
     let base = ground.head("main");
     let head = ground.commit(BRANCH, "c", "pushed by another");
-    assert!(is_stale(&ground.forge.update(1, &RequestWish { title: "New".into(), ..wish })));
+    assert!(is_stale(&ground.forge.update(1, &MergeRequestDraft { title: "New".into(), ..draft })));
     assert_eq!(ground.hub.pulls()[0].title, "Do a");
     assert!(is_stale(&ground.forge.merge(1, &how)));
     assert_eq!(ground.head("main"), base);
     // Another user merged the request with more commits than requested.
-    ground.forge.merge(1, &MergeWish { head, ..how.clone() }).unwrap();
+    ground.forge.merge(1, &MergeOptions { head, ..how.clone() }).unwrap();
     assert!(is_stale(&ground.forge.merge(1, &how)));
 }
 
 #[test]
 fn an_unpushed_branch_or_unknown_commit_is_a_stale_error() {
     let ground = Ground::new();
-    let wish = RequestWish { branch: "unpushed".into(), ..ground.wish() };
-    assert!(is_stale(&ground.forge.open(&wish)));
-    let wish = RequestWish { base: "nowhere".into(), ..ground.wish() };
-    assert!(matches!(ground.forge.open(&wish), Err(ForgeError::Permanent { .. })));
+    let draft = MergeRequestDraft { branch: "unpushed".into(), ..ground.draft() };
+    assert!(is_stale(&ground.forge.open(&draft)));
+    let draft = MergeRequestDraft { base: "nowhere".into(), ..ground.draft() };
+    assert!(matches!(ground.forge.open(&draft), Err(ForgeError::Permanent { .. })));
     let unknown = "0123456789012345678901234567890123456789";
     assert!(is_stale(&ground.forge.checks(unknown)));
 }
@@ -101,30 +103,30 @@ fn an_unpushed_branch_or_unknown_commit_is_a_stale_error() {
 fn opening_a_branch_without_own_commits_is_a_permanent_error() {
     let ground = Ground::new();
     ground.bare(&["branch", "-f", BRANCH, "main"]);
-    let refused = ground.forge.open(&ground.wish());
+    let refused = ground.forge.open(&ground.draft());
     assert!(matches!(refused, Err(ForgeError::Permanent { .. })), "{refused:?}");
 }
 
 #[test]
 fn a_merge_conflict_is_behind_and_unknown_mergeability_is_stale() {
     let ground = Ground::new();
-    ground.forge.open(&ground.wish()).unwrap();
+    ground.forge.open(&ground.draft()).unwrap();
     ground.commit_to_base("a", "another");
-    let merged = ground.forge.merge(1, &ground.merge_wish(MergeMethod::Merge));
+    let merged = ground.forge.merge(1, &ground.merge_options(MergeMethod::Merge));
     assert!(matches!(merged, Err(ForgeError::Behind { .. })), "{merged:?}");
     let ground = Ground::new();
-    ground.forge.open(&ground.wish()).unwrap();
+    ground.forge.open(&ground.draft()).unwrap();
     // Once for the merge, once for the query of the reason.
     ground.hub.ponder(2);
-    assert!(is_stale(&ground.forge.merge(1, &ground.merge_wish(MergeMethod::Merge))));
-    ground.forge.merge(1, &ground.merge_wish(MergeMethod::Merge)).unwrap();
+    assert!(is_stale(&ground.forge.merge(1, &ground.merge_options(MergeMethod::Merge))));
+    ground.forge.merge(1, &ground.merge_options(MergeMethod::Merge)).unwrap();
 }
 
 #[test]
 fn merges_refused_by_rules_drafts_or_closed_requests_need_a_person() {
     let ground = Ground::new();
-    ground.forge.open(&ground.wish()).unwrap();
-    let how = ground.merge_wish(MergeMethod::Squash);
+    ground.forge.open(&ground.draft()).unwrap();
+    let how = ground.merge_options(MergeMethod::Squash);
     ground.hub.protect(true);
     let refused = ground.forge.merge(1, &how).unwrap_err();
     assert!(matches!(refused, ForgeError::Unmet { needs_person: true, .. }), "{refused:?}");
@@ -135,11 +137,11 @@ fn merges_refused_by_rules_drafts_or_closed_requests_need_a_person() {
     assert!(needs_human(&refused), "{refused:?}");
     assert!(refused.unwrap_err().to_string().contains("squash"));
     ground.hub.allow(&["squash"]);
-    ground.forge.update(1, &RequestWish { is_draft: true, ..ground.wish() }).unwrap();
+    ground.forge.update(1, &MergeRequestDraft { is_draft: true, ..ground.draft() }).unwrap();
     assert!(needs_human(&ground.forge.merge(1, &how)));
     ground.forge.close(1).unwrap();
     assert!(needs_human(&ground.forge.merge(1, &how)));
-    assert!(needs_human(&ground.forge.update(1, &ground.wish())));
+    assert!(needs_human(&ground.forge.update(1, &ground.draft())));
 }
 
 #[test]
@@ -181,10 +183,12 @@ fn the_token_is_redacted_from_all_errors() {
         }
     }
     let body = json!({ "errors": [{ "type": TOKEN, "message": format!("no {TOKEN}") }] });
-    ground.forge.open(&ground.wish()).unwrap();
+    ground.forge.open(&ground.draft()).unwrap();
     ground.hub.fail_at(Route::GraphQl, 1, Fault::Answer { status: 200, headers, body });
-    let error =
-        ground.forge.update(1, &RequestWish { is_draft: true, ..ground.wish() }).unwrap_err();
+    let error = ground
+        .forge
+        .update(1, &MergeRequestDraft { is_draft: true, ..ground.draft() })
+        .unwrap_err();
     assert!(!format!("{error} {error:?}").contains(TOKEN), "{error:?}");
     assert!(!format!("{:?}", ground.forge).contains(TOKEN));
 }

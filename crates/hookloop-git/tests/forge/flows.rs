@@ -1,7 +1,7 @@
 //! Requests from opening to merging or closing.
 
 use hookloop_git::forge::{
-    CommitChecks, Forge, ForgeError, MergeMethod, RequestState, RequestWish,
+    CommitChecks, Forge, ForgeError, MergeMethod, MergeRequestDraft, RequestState,
 };
 use hookloop_testbed::github::{Check, Kind, Route, Says, State};
 
@@ -11,10 +11,10 @@ use crate::ground::{BRANCH, Ground};
 fn an_opened_pull_request_has_the_requested_fields_and_is_found() {
     let ground = Ground::new();
     assert_eq!(ground.forge.find(BRANCH, "main"), Ok(None));
-    let wish = RequestWish { is_draft: true, ..ground.wish() };
-    let request = ground.forge.open(&wish).unwrap();
+    let draft = MergeRequestDraft { is_draft: true, ..ground.draft() };
+    let request = ground.forge.open(&draft).unwrap();
     assert_eq!((request.number, request.is_draft), (Some(1), true));
-    assert_eq!((&request.head, request.base.as_str()), (&wish.head, "main"));
+    assert_eq!((&request.head, request.base.as_str()), (&draft.head, "main"));
     assert_eq!(request.state, RequestState::Open);
     assert!(request.url.as_deref().unwrap().ends_with("/octo/demo/pull/1"));
     let pull = &ground.hub.pulls()[0];
@@ -30,29 +30,30 @@ fn an_opened_pull_request_has_the_requested_fields_and_is_found() {
 #[test]
 fn an_update_changes_only_differing_fields_and_removes_nothing() {
     let ground = Ground::new();
-    ground.forge.open(&RequestWish { is_draft: true, ..ground.wish() }).unwrap();
+    ground.forge.open(&MergeRequestDraft { is_draft: true, ..ground.draft() }).unwrap();
     ground.hub.review(1, "ada");
     let before = ground.hub.requests().len();
-    let same = ground.forge.update(1, &RequestWish { is_draft: true, ..ground.wish() }).unwrap();
+    let same =
+        ground.forge.update(1, &MergeRequestDraft { is_draft: true, ..ground.draft() }).unwrap();
     assert!(same.is_draft);
     // A user who has given a review is not asked for another, so there is no change.
     let asked: Vec<_> = ground.hub.requests()[before..].iter().map(|r| r.route).collect();
     assert_eq!(asked, [Some(Route::Get), Some(Route::Events)]);
 
-    let wish = RequestWish {
+    let draft = MergeRequestDraft {
         title: "Do a well".into(),
         labels: vec!["Agent".into(), "reviewed".into()],
         reviewers: vec!["ADA".into(), "bob".into()],
-        ..ground.wish()
+        ..ground.draft()
     };
-    let request = ground.forge.update(1, &wish).unwrap();
+    let request = ground.forge.update(1, &draft).unwrap();
     assert!(!request.is_draft);
     let pull = &ground.hub.pulls()[0];
     assert!(!pull.is_draft);
     assert_eq!((pull.title.as_str(), pull.body.as_str()), ("Do a well", "It does a."));
     assert_eq!(pull.labels, ["agent", "reviewed"]);
     assert_eq!((&pull.reviewers[..], &pull.teams[..]), (&["bob".into()][..], &["core".into()][..]));
-    ground.forge.update(1, &RequestWish { is_draft: true, ..wish }).unwrap();
+    ground.forge.update(1, &MergeRequestDraft { is_draft: true, ..draft }).unwrap();
     assert!(ground.hub.pulls()[0].is_draft);
 }
 
@@ -60,11 +61,14 @@ fn an_update_changes_only_differing_fields_and_removes_nothing() {
 fn the_base_of_a_pull_request_can_be_changed() {
     let ground = Ground::new();
     ground.bare(&["branch", "next", "main"]);
-    ground.forge.open(&ground.wish()).unwrap();
-    let request =
-        ground.forge.update(1, &RequestWish { base: "next".into(), ..ground.wish() }).unwrap();
+    ground.forge.open(&ground.draft()).unwrap();
+    let request = ground
+        .forge
+        .update(1, &MergeRequestDraft { base: "next".into(), ..ground.draft() })
+        .unwrap();
     assert_eq!(request.base, "next");
-    let refused = ground.forge.update(1, &RequestWish { base: "nowhere".into(), ..ground.wish() });
+    let refused =
+        ground.forge.update(1, &MergeRequestDraft { base: "nowhere".into(), ..ground.draft() });
     assert!(matches!(refused, Err(ForgeError::Permanent { .. })), "{refused:?}");
 }
 
@@ -75,8 +79,8 @@ fn each_merge_method_creates_its_commits() {
     {
         let ground = Ground::new();
         let base = ground.head("main");
-        ground.forge.open(&ground.wish()).unwrap();
-        let merged = ground.forge.merge(1, &ground.merge_wish(method)).unwrap();
+        ground.forge.open(&ground.draft()).unwrap();
+        let merged = ground.forge.merge(1, &ground.merge_options(method)).unwrap();
         assert_eq!(ground.head("main"), merged.commit, "{method}");
         let line = ground.bare(&["rev-list", "--parents", "-1", "main"]);
         assert_eq!(line.split(' ').count() - 1, parents, "{method}");
@@ -92,34 +96,34 @@ fn each_merge_method_creates_its_commits() {
         assert_eq!(ground.forge.get(1).unwrap().state, state);
         assert_eq!(ground.forge.find(BRANCH, "main").unwrap().unwrap().state, state);
         // A repeated merge returns the same result.
-        assert_eq!(ground.forge.merge(1, &ground.merge_wish(method)), Ok(merged), "{method}");
+        assert_eq!(ground.forge.merge(1, &ground.merge_options(method)), Ok(merged), "{method}");
     }
 }
 
 #[test]
 fn a_pull_request_is_merged_after_a_push_of_its_head_to_the_base() {
     let ground = Ground::new();
-    ground.forge.open(&ground.wish()).unwrap();
+    ground.forge.open(&ground.draft()).unwrap();
     let head = ground.head(BRANCH);
     ground.work(&["push", "-q", "origin", &format!("{head}:refs/heads/main")]);
     let merged = RequestState::Merged { commit: head };
     assert_eq!(ground.forge.get(1).unwrap().state, merged);
     // A merged request is not updated any more.
-    assert_eq!(ground.forge.update(1, &ground.wish()).unwrap().state, merged);
+    assert_eq!(ground.forge.update(1, &ground.draft()).unwrap().state, merged);
 }
 
 #[test]
 fn find_prefers_open_to_merged_and_merged_to_closed_requests() {
     let ground = Ground::new();
-    ground.forge.open(&ground.wish()).unwrap();
-    ground.forge.merge(1, &ground.merge_wish(MergeMethod::Squash)).unwrap();
+    ground.forge.open(&ground.draft()).unwrap();
+    ground.forge.merge(1, &ground.merge_options(MergeMethod::Squash)).unwrap();
     ground.commit(BRANCH, "c", "one");
-    ground.forge.open(&ground.wish()).unwrap();
+    ground.forge.open(&ground.draft()).unwrap();
     ground.forge.close(2).unwrap();
     assert_eq!(ground.hub.pulls()[1].state, State::Closed);
     let number = || ground.forge.find(BRANCH, "main").unwrap().unwrap().number;
     assert_eq!(number(), Some(1));
-    ground.forge.open(&ground.wish()).unwrap();
+    ground.forge.open(&ground.draft()).unwrap();
     assert_eq!(number(), Some(3));
     ground.forge.close(3).unwrap();
     ground.forge.close(3).unwrap();
@@ -172,7 +176,7 @@ fn checks_on_many_pages_are_all_read() {
 #[test]
 fn comments_are_posted_to_the_pull_request() {
     let ground = Ground::new();
-    ground.forge.open(&ground.wish()).unwrap();
+    ground.forge.open(&ground.draft()).unwrap();
     ground.forge.comment(1, "A word.").unwrap();
     assert_eq!(ground.hub.pulls()[0].comments, ["A word."]);
 }

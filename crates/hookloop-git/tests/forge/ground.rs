@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 use hookloop_git::forge::github::{ForgeToken, GitHub, GitHubSettings};
-use hookloop_git::forge::{MergeMethod, MergeWish, RequestWish};
+use hookloop_git::forge::{MergeMethod, MergeOptions, MergeRequestDraft};
 use hookloop_http::HttpClient;
 use hookloop_testbed::github::{self, Route};
 use tempfile::TempDir;
@@ -77,8 +77,8 @@ impl Ground {
         self.bare(&["rev-parse", &format!("refs/heads/{branch}")])
     }
 
-    pub(crate) fn wish(&self) -> RequestWish {
-        RequestWish {
+    pub(crate) fn draft(&self) -> MergeRequestDraft {
+        MergeRequestDraft {
             branch: BRANCH.into(),
             base: "main".into(),
             head: self.head(BRANCH),
@@ -90,9 +90,9 @@ impl Ground {
         }
     }
 
-    pub(crate) fn merge_wish(&self, method: MergeMethod) -> MergeWish {
+    pub(crate) fn merge_options(&self, method: MergeMethod) -> MergeOptions {
         let (title, message) = ("Do a (#1)".into(), "Because.".into());
-        MergeWish { method, head: self.head(BRANCH), title, message }
+        MergeOptions { method, head: self.head(BRANCH), title, message }
     }
 }
 

@@ -257,9 +257,9 @@ fn a_target_ref_to_a_missing_object_is_fetched_again() {
     let fixture = RepositoryFixture::new();
     let repo = fixture.repo();
     repo.newest_base().unwrap();
-    let depot = fixture.state().join("depot.git");
+    let private_repo = fixture.state().join("private_repo.git");
     let gone = "1".repeat(40);
-    fs::write(depot.join("refs/hookloop/target/main"), format!("{gone}\n")).unwrap();
+    fs::write(private_repo.join("refs/hookloop/target/main"), format!("{gone}\n")).unwrap();
     let commit = fixture.others_change("new", "n\n");
     assert_eq!(repo.newest_base().unwrap(), commit);
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use hookloop_core::id::TaskId;
-use hookloop_git::repo::{CommitId, Repo, RepoDirectories, RepoError, RepoWish, Worktree};
+use hookloop_git::repo::{CommitId, Repo, RepoDirectories, RepoError, RepoOptions, Worktree};
 use hookloop_process::{Cancel, KeeperPool};
 use tempfile::TempDir;
 
@@ -20,7 +20,7 @@ pub(crate) struct RepositoryFixture {
     /// The project's directory.
     pub(crate) root: PathBuf,
     pub(crate) cancel: Cancel,
-    pub(crate) wish: RepoWish,
+    pub(crate) options: RepoOptions,
 }
 
 impl RepositoryFixture {
@@ -62,15 +62,19 @@ impl RepositoryFixture {
             variable("HOME", real.join("home").into()),
             variable("GIT_CONFIG_NOSYSTEM", "1".into()),
         ];
-        let wish =
-            RepoWish { base: None, remote: None, prefix: "hookloop/".to_owned(), copy: Vec::new() };
+        let options = RepoOptions {
+            base: None,
+            remote: None,
+            prefix: "hookloop/".to_owned(),
+            copy: Vec::new(),
+        };
         RepositoryFixture {
             keepers: KeeperPool::new(env!("CARGO_BIN_EXE_hookloop-git-keeper").into()),
             environment,
             state: real.join("state"),
             root: real.join("checkout"),
             cancel: Cancel::new().unwrap(),
-            wish,
+            options,
             _dir: dir,
         }
     }
@@ -90,7 +94,7 @@ impl RepositoryFixture {
     pub(crate) fn open(&self) -> Result<Repo<'_>, RepoError> {
         let (root, state, environment) = (&self.root, &self.state, &self.environment);
         let grounds = RepoDirectories { root, state, environment, keepers: &self.keepers };
-        Repo::at(grounds, self.wish.clone(), &self.cancel)
+        Repo::at(grounds, self.options.clone(), &self.cancel)
     }
 
     pub(crate) fn repo(&self) -> Repo<'_> {

@@ -63,7 +63,7 @@ const REMOTE: [Trap; 12] = [
     ),
     trap(
         &[("url.ext::sh -c {trap}% .insteadOf", "{state}"), ("protocol.ext.allow", "always")],
-        &["ls-remote", "{state}/depot.git"],
+        &["ls-remote", "{state}/private_repo.git"],
     ),
     trap(&[("core.askPass", TRAP)], &["credential", "fill"]),
     trap(&[("credential.helper", "!{trap}")], &["credential", "fill"]),

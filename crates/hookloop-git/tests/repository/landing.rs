@@ -42,10 +42,10 @@ fn each_merge_method_creates_deterministic_commits() {
     let head = repo.head(&w).unwrap();
     let tip = fixture.others_change("theirs", "theirs\n");
     repo.newest_base().unwrap();
-    let depot = fixture.state().join("depot.git");
+    let private_repo = fixture.state().join("private_repo.git");
     let subjects = |commit: &CommitId| {
         let range = format!("{tip}..{commit}");
-        fixture.git(&depot, &["log", "--format=%s", "--first-parent", &range])
+        fixture.git(&private_repo, &["log", "--format=%s", "--first-parent", &range])
     };
     for (method, expected) in [
         (MergeMethod::Squash, "land t1"),
@@ -55,12 +55,12 @@ fn each_merge_method_creates_deterministic_commits() {
         let (commit, used) = done(repo.merge_onto(&tip, &head, &how(method)).unwrap());
         assert_eq!(used, method);
         assert_eq!(subjects(&commit), expected);
-        let files = fixture.git(&depot, &["ls-tree", "--name-only", commit.as_str()]);
+        let files = fixture.git(&private_repo, &["ls-tree", "--name-only", commit.as_str()]);
         assert_eq!(files, ".gitignore\nfile\nt1-a\nt1-b\ntheirs");
         assert_eq!(repo.is_ancestor(&head, &commit).unwrap(), method == MergeMethod::Merge);
         // Another process creates the same commit, because its time is that of the merged commit
         // and not the current time.
-        let time = fixture.git(&depot, &["log", "-1", "--format=%ct", commit.as_str()]);
+        let time = fixture.git(&private_repo, &["log", "-1", "--format=%ct", commit.as_str()]);
         assert_eq!(time, "978307200");
         assert_eq!(done(fixture.repo().merge_onto(&tip, &head, &how(method)).unwrap()).0, commit);
         let again = repo.merge_onto(&commit, &head, &how(method)).unwrap();
@@ -116,9 +116,9 @@ fn a_scratch_checkout_is_an_independent_repository_and_is_removed() {
     assert_eq!(fixture.git(&path, &["rev-parse", "HEAD"]), commit.as_str());
     assert_eq!(fixture.git(&path, &["log", "-1", "--format=%s"]), "land t1");
     // Processes in the scratch checkout change only its own configuration.
-    let before = fs::read(fixture.state().join("depot.git/config")).unwrap();
+    let before = fs::read(fixture.state().join("private_repo.git/config")).unwrap();
     fixture.git(&path, &["config", "core.fsmonitor", "touch /tmp/never"]);
-    assert_eq!(fs::read(fixture.state().join("depot.git/config")).unwrap(), before);
+    assert_eq!(fs::read(fixture.state().join("private_repo.git/config")).unwrap(), before);
     // A scratch checkout in use stays; leftovers of a dead process are removed.
     fs::create_dir_all(fixture.state().join("scratch/left/behind")).unwrap();
     let second = fixture.repo();

@@ -25,7 +25,7 @@ fn plant(path: &Path) {
 fn leftover_locks_in_the_private_repository_are_cleared() {
     let fixture = RepositoryFixture::new();
     fixture.repo().newest_base().unwrap();
-    let depot = fixture.state().join("depot.git");
+    let private_repo = fixture.state().join("private_repo.git");
     let names = [
         "HEAD.lock",
         "config.lock",
@@ -41,12 +41,12 @@ fn leftover_locks_in_the_private_repository_are_cleared() {
         "objects/pack/multi-pack-index.lock",
     ];
     for name in names {
-        plant(&depot.join(name));
+        plant(&private_repo.join(name));
     }
     fixture.others_change("new", "new\n");
     course(&fixture, &|_| {});
     for name in names {
-        assert!(!depot.join(name).exists(), "{name}");
+        assert!(!private_repo.join(name).exists(), "{name}");
     }
 }
 
@@ -56,7 +56,7 @@ fn a_lock_left_after_the_repository_was_opened_is_cleared() {
     let fixture = RepositoryFixture::new();
     let repo = fixture.repo();
     repo.newest_base().unwrap();
-    let lock = fixture.state().join("depot.git/refs/hookloop/target/main.lock");
+    let lock = fixture.state().join("private_repo.git/refs/hookloop/target/main.lock");
     plant(&lock);
     let newest = fixture.others_change("new", "new\n");
     assert_eq!(repo.newest_base().unwrap(), newest);
@@ -207,10 +207,11 @@ impl Holder {
 fn a_lock_of_a_live_git_in_the_private_repository_is_kept() {
     let fixture = RepositoryFixture::new();
     fixture.repo().newest_base().unwrap();
-    let depot = fixture.state().join("depot.git");
-    let holder = Holder::start(&fixture, depot.join("refs/hookloop/target/main.lock"), |command| {
-        command.env("GIT_DIR", &depot);
-    });
+    let private_repo = fixture.state().join("private_repo.git");
+    let holder =
+        Holder::start(&fixture, private_repo.join("refs/hookloop/target/main.lock"), |command| {
+            command.env("GIT_DIR", &private_repo);
+        });
     let newest = fixture.others_change("new", "new\n");
     std::thread::scope(|scope| {
         let opened = scope.spawn(|| fixture.repo().newest_base().unwrap());
@@ -256,16 +257,19 @@ fn a_lock_of_a_live_git_on_an_index_is_kept() {
 #[test]
 fn concurrent_clearing_of_leftover_locks_succeeds() {
     let fixture = RepositoryFixture::new();
-    let depot = fixture.state().join("depot.git");
+    let private_repo = fixture.state().join("private_repo.git");
     fixture.repo().newest_base().unwrap();
     std::thread::scope(|scope| {
         for number in 0..4 {
-            let (fixture, depot) = (&fixture, &depot);
+            let (fixture, private_repo) = (&fixture, &private_repo);
             scope.spawn(move || {
                 let id = task(&format!("t{number}"));
                 for round in 0..3 {
                     plant(&fixture.checkout().join(format!(".git/refs/heads/hookloop/{id}.lock")));
-                    plant(&depot.join(format!("refs/hookloop/target/left-{number}-{round}.lock")));
+                    plant(
+                        &private_repo
+                            .join(format!("refs/hookloop/target/left-{number}-{round}.lock")),
+                    );
                     let repo = fixture.repo();
                     let w = repo.worktree(&id).unwrap();
                     write(&w, "own", &format!("{number} {round}\n"));

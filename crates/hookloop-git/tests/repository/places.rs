@@ -45,7 +45,7 @@ fn a_project_in_a_subdirectory_is_supported() {
     let checkout = fixture.checkout();
     fixture.root = checkout.join("deep/project");
     fs::write(fixture.root.join(".env"), "here").unwrap();
-    fixture.wish.copy = vec![".env".to_owned()];
+    fixture.options.copy = vec![".env".to_owned()];
     course(&fixture, &|w| {
         assert_eq!(w.project, w.path.join("deep/project"));
         assert_eq!(fs::read_to_string(w.project.join(".env")).unwrap(), "here");
@@ -92,13 +92,13 @@ fn a_relative_remote_url_and_another_base_branch_are_supported() {
     let mut fixture = RepositoryFixture::new();
     fixture.in_checkout(&["remote", "rename", "origin", "upstream"]);
     fixture.in_checkout(&["remote", "set-url", "upstream", "../origin.git"]);
-    fixture.wish.remote = Some("upstream".to_owned());
+    fixture.options.remote = Some("upstream".to_owned());
     course(&fixture, &|_| {});
     fixture.git(&fixture.path().join("origin.git"), &["branch", "next", "main"]);
-    fixture.wish.base = Some("next".to_owned());
+    fixture.options.base = Some("next".to_owned());
     assert_eq!(fixture.repo().target().branch, "next");
     fixture.repo().newest_base().unwrap();
-    fixture.wish.base = Some("none".to_owned());
+    fixture.options.base = Some("none".to_owned());
     let refused = fixture.repo().newest_base();
     assert!(refused.is_err(), "{refused:?}");
 }
@@ -188,9 +188,9 @@ fn an_unusable_repository_needs_a_person_with_a_hint() {
     fixture.git(&fixture.root, &["commit", "--quiet", "--allow-empty", "--message=First"]);
     check(&fixture, "which branch");
     let mut fixture = RepositoryFixture::new();
-    fixture.wish.remote = Some("nobody".to_owned());
+    fixture.options.remote = Some("nobody".to_owned());
     check(&fixture, "no remote `nobody`");
-    fixture.wish.remote = None;
+    fixture.options.remote = None;
     for url in ["ext::sh -c true", "-x", "--upload-pack=x"] {
         fixture.in_checkout(&["config", "remote.origin.url", url]);
         check(&fixture, "does not use a remote");

@@ -133,10 +133,10 @@ fn configured_ignored_files_are_copied_to_the_worktree() {
     symlink("/etc/passwd", checkout.join("config/link.local")).unwrap();
     symlink("config", checkout.join("linked")).unwrap();
     let names = [".env", "config/*.local", "missing", "file", "linked/a.local"];
-    fixture.wish.copy = names.map(str::to_owned).to_vec();
+    fixture.options.copy = names.map(str::to_owned).to_vec();
     let refused = fixture.repo().worktree(&task("t0")).unwrap_err();
     assert!(matches!(refused, RepoError::Io { .. }), "through a link: {refused}");
-    fixture.wish.copy.pop();
+    fixture.options.copy.pop();
     let w = fixture.repo().worktree(&task("t1")).unwrap();
     let copied = |name: &str| fs::read_to_string(w.path.join(name)).ok();
     assert_eq!(copied(".env").as_deref(), Some("secret"));
@@ -153,16 +153,16 @@ fn configured_ignored_files_are_copied_to_the_worktree() {
 fn a_copied_file_that_is_not_ignored_is_refused() {
     let mut fixture = RepositoryFixture::new();
     fs::write(fixture.checkout().join("token"), "secret").unwrap();
-    fixture.wish.copy = vec!["token".to_owned()];
+    fixture.options.copy = vec!["token".to_owned()];
     let refused = fixture.repo().worktree(&task("t1")).unwrap_err();
     assert!(refused.to_string().contains("does not ignore"), "{refused}");
     for outside in ["../other/file", "/etc/passwd", "a/../../x"] {
-        fixture.wish.copy = vec![outside.to_owned()];
+        fixture.options.copy = vec![outside.to_owned()];
         let refused = fixture.repo().worktree(&task("t1")).unwrap_err();
         assert!(refused.to_string().contains("not in the project"), "{refused}");
     }
     // The worktree is created once the setting is fixed.
-    fixture.wish.copy = vec!["token".to_owned()];
+    fixture.options.copy = vec!["token".to_owned()];
     fs::write(fixture.checkout().join(".git/info/exclude"), "token\n").unwrap();
     let w = fixture.repo().worktree(&task("t1")).unwrap();
     assert_eq!(read(&w, "token"), "secret");

@@ -84,7 +84,7 @@ fn show(context: &mut CommandContext, root: &Path, state: &Path) -> CliResult {
         ))?;
         out.line("")?;
     }
-    let wish = SessionRequest {
+    let request = SessionRequest {
         name: Some("demo".to_owned()),
         work: SessionWork::Prompt("Make the tests of sum.sh pass".to_owned()),
         agent: "scripted:turns.json".to_owned(),
@@ -101,7 +101,7 @@ fn show(context: &mut CommandContext, root: &Path, state: &Path) -> CliResult {
         worker: None,
         checkout: CheckoutUse::default(),
     };
-    let opened = open::start(&project, runner(&project)?, wish)?;
+    let opened = open::start(&project, runner(&project)?, request)?;
     let stage = SessionStage { config: &place.config(), stop: StopSwitch::new()?, showing: None };
     let session = session::drive(context, &project, &opened, stage)?;
     context.exit = session::exit_code(&session);

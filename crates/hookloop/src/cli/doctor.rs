@@ -50,7 +50,7 @@ fn value(finding: &Finding) -> serde_json::Value {
     })
 }
 
-/// Findings that stop everything come first, then each group in its order.
+/// Groups with findings that stop everything come first, then each group in its order.
 fn screen(out: &mut CommandOutput, findings: &[Finding]) -> CliResult {
     let mut group: Option<FindingGroup> = None;
     for finding in findings {

@@ -67,7 +67,7 @@ fn is_option(word: &&str) -> bool {
 }
 
 /// Returns the place of the first word that is neither a global option nor its value.
-fn first_command(words: &[OsString]) -> usize {
+pub(super) fn first_command(words: &[OsString]) -> usize {
     let global = GlobalArgs::augment_args(Command::new(HELP));
     let takes_value = |word: &str| {
         let is_named = |option: &Arg| {

@@ -13,7 +13,6 @@ use hookloop_core::refusal::Refusal;
 use hookloop_core::task::Task;
 use hookloop_engine::project::Project;
 use hookloop_engine::store::HookRuns;
-use hookloop_hooks::scripts::NamedFiles;
 use hookloop_hooks::trust::HookStanding;
 
 use crate::cli::context::CommandContext;
@@ -104,16 +103,7 @@ fn list(context: &mut CommandContext) -> CliResult {
         ]
     };
     let rows: Vec<_> = lines.iter().map(row).collect();
-    out.table(&["priority", "", "name", "", "points", ""], &rows)?;
-    let Some(runner) = project.runner() else { return Ok(()) };
-    for hook in &hooks {
-        if let Some(sentence) = NamedFiles::look(runner.home(), hook).uncovered() {
-            let name = plain(&hook.name);
-            let sentence = plain(&sentence);
-            out.line(format_args!("{BOLD}warning:{BOLD:#} `{name}`: {sentence}"))?;
-        }
-    }
-    Ok(())
+    out.table(&["priority", "", "name", "", "points", ""], &rows)
 }
 
 /// Returns a hook with its trust state and the results of its runs.

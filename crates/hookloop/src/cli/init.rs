@@ -118,10 +118,10 @@ impl InitArgs {
         }
         around.policies()?.check_project(&root, None).map_err(EngineError::from)?;
         if !self.yes && !std::io::stdin().is_terminal() {
-            return Err(not_written());
+            return Err(not_written("there is no terminal to ask on"));
         }
         if !self.yes && !is_wanted_inside(context, &place)? {
-            return Err(not_written());
+            return report::declined(context);
         }
         let mut plan = look(&root, &around, &place)?;
         choice::choose(
@@ -134,7 +134,7 @@ impl InitArgs {
         plan.allowed = self.allowed_commands(context, &plan, &place)?;
         let text = file::text(&plan);
         if !self.yes && !agreed(context, &format!("Write {}?", place.config().display()))? {
-            return Err(not_written());
+            return report::declined(context);
         }
         let written = write(&place.config(), &text)?;
         plan.unready = {
@@ -381,6 +381,6 @@ pub(super) fn ask(context: &mut CommandContext, question: &str) -> CliResult<Opt
     Ok(has_answered.then(|| answer.trim().to_owned()))
 }
 
-pub(super) fn not_written() -> CliError {
-    CliError::refused(format!("{FILE_NAME} was not written")).hint("hookloop init --yes")
+pub(super) fn not_written(why: &str) -> CliError {
+    CliError::refused(format!("{FILE_NAME} was not written: {why}")).hint("hookloop init --yes")
 }

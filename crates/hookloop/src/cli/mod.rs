@@ -187,6 +187,23 @@ fn may_be_option(parser: &clap::Command, word: &OsStr) -> bool {
     }
 }
 
+/// Removes suggested commands that are not like the typed one.
+pub(crate) fn without_unlike_commands(mut error: clap::Error) -> clap::Error {
+    use clap::error::{ContextKind, ContextValue};
+    use hookloop_core::nearest::is_mistyped;
+    let typed = match error.get(ContextKind::InvalidSubcommand) {
+        Some(ContextValue::String(name)) => name.clone(),
+        _ => return error,
+    };
+    if let Some(ContextValue::Strings(mut names)) = error.remove(ContextKind::SuggestedSubcommand) {
+        names.retain(|name| is_mistyped(&typed, name));
+        if !names.is_empty() {
+            error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(names));
+        }
+    }
+    error
+}
+
 /// Tools for git hooks that are not imported: a gate runs them.
 const GIT_HOOK_TOOLS: [&str; 4] = ["husky", "pre-commit", "prek", "git-hooks"];
 
@@ -212,6 +229,48 @@ pub(crate) fn unknown_importer(error: &clap::Error, parser: &clap::Command) -> O
     } else {
         format!("{importers}; for git hooks see docs/from/git-hooks.md")
     })
+}
+
+/// Returns the hint for a prompt of several words without quotes; none for any other mistake.
+pub(crate) fn unquoted_prompt(
+    error: &clap::Error,
+    parser: &clap::Command,
+    words: &[OsString],
+) -> Option<String> {
+    use clap::error::{ContextKind, ContextValue, ErrorKind};
+    let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidArg) else {
+        return None;
+    };
+    if error.kind() != ErrorKind::UnknownArgument || word.starts_with('-') {
+        return None;
+    }
+    let (command, rest) = words.get(help::first_command(words)..)?.split_first()?;
+    let run = parser.find_subcommand("run").filter(|_| command == "run")?;
+    let prompt = without_options(run, rest).join(" ");
+    Some(format!("put the prompt in quotes: `hookloop run \"{prompt}\"`"))
+}
+
+/// Returns the words that are neither options of the command nor their values.
+fn without_options<'w>(command: &clap::Command, words: &'w [OsString]) -> Vec<&'w str> {
+    let takes_value = |word: &str| {
+        let is_named = |option: &clap::Arg| {
+            let long = option.get_long().is_some_and(|long| word.strip_prefix("--") == Some(long));
+            let short = option.get_short().is_some_and(|short| word == format!("-{short}"));
+            long || short
+        };
+        let mut with_values = command.get_arguments().filter(|o| o.get_action().takes_values());
+        with_values.any(is_named)
+    };
+    let mut words = words.iter().filter_map(|word| word.to_str());
+    let mut found = Vec::new();
+    while let Some(word) = words.next() {
+        if !word.starts_with('-') {
+            found.push(word);
+        } else if takes_value(word) {
+            words.next();
+        }
+    }
+    found
 }
 
 impl TopCommand {

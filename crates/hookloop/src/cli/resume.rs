@@ -1,7 +1,9 @@
 //! `hookloop resume`
 
+use hookloop_agents::agent_chain::AgentNames;
 use hookloop_core::authority::ControlledAction;
 use hookloop_core::id::SessionId;
+use hookloop_core::inbox::ProblemKey;
 use hookloop_core::session::plan::Dollars;
 use hookloop_engine::inbox;
 use hookloop_engine::project::Project;
@@ -10,7 +12,6 @@ use hookloop_engine::session::open::in_worktree;
 use hookloop_engine::session::resume::{self, LimitChange, LimitChanges};
 use hookloop_engine::session::stop_switch::StopSwitch;
 use hookloop_git::repo::RepoError;
-use hookloop_hooks::runner::HookRunner;
 
 use super::session::{self, SessionDisplay, SessionStage, runner};
 use super::traces;
@@ -97,13 +98,24 @@ impl ResumeArgs {
         let project = context.project()?;
         let project = traces::begin(context, project)?;
         let runner = runner(&project)?;
-        let wanted = self.session.as_deref();
         let stop = session::handle_signals()?;
-        let answer = self.answer.as_deref();
-        let id = prepare(&project, runner, wanted, (&self.limits.changes(), answer))?;
+        let by = machine();
+        let changes = self.limits.changes();
+        let has_decision = self.answer.is_some() || !changes.is_none();
+        let wanted = self.session.as_deref();
+        let id = resume::find_resumable(&project, runner, wanted, &by, has_decision)?;
+        let decision = ResumeDecision::new(&project, &id, changes, self.answer.as_deref())?;
+        // A refusal leaves the session as it is, so all checks come before the first event.
         let ResumeArgs { with_changed_hooks, take_over, share_checkout, plain, .. } = self;
         let how = resume::ResumeTerms { with_changed_hooks, take_over, share_checkout };
-        let opened = resume::resume(&project, runner, Some(id.as_str()), how, &machine())?;
+        let resumable = resume::check_resume(&project, runner, id.as_str(), how, &by)?;
+        session::muster(&project, &AgentNames::from(&resumable.plan))?;
+        if wanted.is_none() && !context.out.json && context.log.is_none() {
+            let text = format!("resumes the last session that can continue: {id}");
+            context.out.line(format_args!("{DIM}{text}{DIM:#}"))?;
+        }
+        decision.store(&project, &id)?;
+        let opened = resumable.resume(&project, &by)?;
         let look = SessionDisplay::new(plain);
         session::worktree::perform_where_it_works(context, &project, &opened, stop, look)
     }
@@ -170,26 +182,47 @@ fn dollars(text: &str) -> std::result::Result<LimitChange, String> {
     change(text, |text| read(text).map_err(|error| error.to_string()))
 }
 
-/// Stores the answer, reopens a session that ended, and returns the id of the session to continue.
-fn prepare(
-    project: &Project,
-    runner: &HookRunner,
-    wanted: Option<&str>,
-    (changes, answer): (&LimitChanges, Option<&str>),
-) -> CliResult<SessionId> {
-    let by = machine();
-    let has_decision = answer.is_some() || !changes.is_none();
-    let id = resume::find_resumable(project, runner, wanted, &by, has_decision)?;
-    let question = match answer {
-        Some(_) => inbox::question_of_session(project, &id)?,
-        None => None,
-    };
-    let for_session = answer.filter(|_| question.is_none());
-    resume::prepare_resume(project, &id, changes, for_session)?;
-    if let (Some(key), Some(text)) = (question, answer) {
-        inbox::answer(project, &key, text)?;
+/// Other limits and an answer for the session to continue.
+struct ResumeDecision<'a> {
+    changes: LimitChanges,
+    answer: Option<&'a str>,
+    /// The blocked task of the session's question, if the session itself did not ask.
+    question: Option<ProblemKey>,
+}
+
+impl<'a> ResumeDecision<'a> {
+    /// Checks a decision. Stores nothing.
+    fn new(
+        project: &Project,
+        id: &SessionId,
+        changes: LimitChanges,
+        answer: Option<&'a str>,
+    ) -> CliResult<ResumeDecision<'a>> {
+        let question = match answer {
+            Some(_) => inbox::question_of_session(project, id)?,
+            None => None,
+        };
+        if let (Some(text), Some(_)) = (answer, &question) {
+            inbox::check_answer(text)?;
+        }
+        let decision = ResumeDecision { changes, answer, question };
+        resume::check_preparation(project, id, &decision.changes, decision.for_session())?;
+        Ok(decision)
     }
-    Ok(id)
+
+    /// The answer, if the session itself asked.
+    fn for_session(&self) -> Option<&'a str> {
+        self.answer.filter(|_| self.question.is_none())
+    }
+
+    /// Stores the answer, and reopens a session that ended.
+    fn store(&self, project: &Project, id: &SessionId) -> CliResult {
+        resume::prepare_resume(project, id, &self.changes, self.for_session())?;
+        if let (Some(key), Some(text)) = (&self.question, self.answer) {
+            inbox::answer(project, key, text)?;
+        }
+        Ok(())
+    }
 }
 
 /// Ends sessions whose program died.

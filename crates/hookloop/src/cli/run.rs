@@ -148,7 +148,7 @@ struct LimitArgs {
     #[arg(long, value_name = "AMOUNT", allow_negative_numbers = true)]
     max_cost: Option<Dollars>,
 
-    /// Maximum turns of unknown cost [default: 20 with a cost limit]
+    /// Maximum turns of unknown cost [default: 20 if you set a cost limit]
     #[arg(long, value_name = "N")]
     max_unpriced_turns: Option<u32>,
 }
@@ -213,26 +213,27 @@ impl RunArgs {
         }
         let in_worktree = self.worktree;
         let share_checkout = self.share_checkout;
-        let wish = self.wish(project.rules(), own, task)?;
-        if in_worktree && project.rules().delivery.is_some() && wish.work.is_of_tasks() {
+        let request = self.request(project.rules(), own, task)?;
+        if in_worktree && project.rules().delivery.is_some() && request.work.is_of_tasks() {
             let message = "a session that delivers tasks has a worktree for each task";
             return Err(CliError::usage(message).advice("repeat the command without `--worktree`"));
         }
         let wanted =
-            AgentChoices { model: wish.model.clone(), permissions: wish.permissions.clone() };
-        let fallback = wish.fallback.iter().flat_map(|fallback| fallback.agents.clone()).collect();
-        session::muster(&project, &AgentNames { agent: wish.agent.clone(), wanted, fallback })?;
+            AgentChoices { model: request.model.clone(), permissions: request.permissions.clone() };
+        let fallback =
+            request.fallback.iter().flat_map(|fallback| fallback.agents.clone()).collect();
+        session::muster(&project, &AgentNames { agent: request.agent.clone(), wanted, fallback })?;
         let stop = session::handle_signals()?;
         super::resume::end_interrupted(context, &project, &stop)?;
         if in_worktree {
-            return session::worktree::run(context, &project, wish, stop, look);
+            return session::worktree::run(context, &project, request, stop, look);
         }
         let checkout = if share_checkout { CheckoutUse::Shared } else { CheckoutUse::Alone };
-        let opened = open::start(&project, runner, SessionRequest { checkout, ..wish })?;
+        let opened = open::start(&project, runner, SessionRequest { checkout, ..request })?;
         session::perform(context, &project, &opened, stop, look)
     }
 
-    fn wish(
+    fn request(
         self,
         rules: &EffectiveConfig,
         own: Option<String>,

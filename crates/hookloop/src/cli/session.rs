@@ -18,6 +18,7 @@ use hookloop_agents::readiness::check_ready;
 use hookloop_agents::repo_consent::AgentRefusal;
 use hookloop_config::agents::profile::CostReport;
 use hookloop_core::id::Subject;
+use hookloop_core::point::Point;
 use hookloop_core::session::plan::{CompactCount, Dollars};
 use hookloop_core::session::{Session, SessionOutcome, SessionPhase, SessionPlan};
 use hookloop_engine::launch::{self, SessionAttendance};
@@ -104,7 +105,7 @@ pub(super) fn drive(
     if let Some(logger) = context.log {
         let mut logged = SessionLog::new(logger, project, opened);
         let around =
-            SessionAttendance { onlooker: &mut logged, stop, rest: RestSwitch::default(), config };
+            SessionAttendance { observer: &mut logged, stop, rest: RestSwitch::default(), config };
         let session = launch::perform(project, opened, around)?;
         logged.conclude(&session);
         return Ok(session);
@@ -127,16 +128,24 @@ pub(super) fn drive(
         }
         powers.push(line);
     }
-    let heading = SessionHeading { powers: &powers, budget: &rules.limits.budget };
+    let has_gates = has_gates(project)?;
+    let heading = SessionHeading { powers: &powers, budget: &rules.limits.budget, has_gates };
     let mut live = LiveSession::new(&mut context.out, opened, heading, stop.clone());
     if let Some(showing) = showing {
         live.show(|| Screen::open(showing, opened.id.clone()));
     }
     let around =
-        SessionAttendance { onlooker: &mut live, stop, rest: RestSwitch::default(), config };
+        SessionAttendance { observer: &mut live, stop, rest: RestSwitch::default(), config };
     let session = launch::perform(project, opened, around)?;
     live.conclude(&session)?;
     Ok(session)
+}
+
+/// Whether the project has a gate that judges a session's work.
+fn has_gates(project: &Project) -> CliResult<bool> {
+    let judges = |point: &Point| matches!(point, Point::Stop | Point::Validation);
+    let hooks = project.hooks()?;
+    Ok(hooks.list().iter().any(|hook| hook.enabled && hook.points.iter().any(judges)))
 }
 
 /// Checks that all agents of a session can start, and returns their permissions in words.

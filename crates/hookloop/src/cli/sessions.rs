@@ -45,12 +45,12 @@ impl SessionList {
         let project = context.project_to_read()?;
         let runner = runner(&project)?;
         let rows = project.read(|view| view.sessions(self.limit))?;
-        let state = |row: &SessionRow| {
-            let is_running = !row.is_over() && session_directory::is_running(runner, &row.id);
-            present::state(row, is_running, &machine()).to_string()
-        };
+        let is_running =
+            |row: &SessionRow| !row.is_over() && session_directory::is_running(runner, &row.id);
         let out = &mut context.out;
         if out.json {
+            let state =
+                |row: &SessionRow| present::state(row, is_running(row), &machine()).to_string();
             let list: Vec<SessionJson<'_>> =
                 rows.iter().map(|row| SessionJson::new(row, state(row))).collect();
             return out.json(&list);
@@ -72,7 +72,7 @@ impl SessionList {
             .map(|row| {
                 vec![
                     TableCell::new(&row.id),
-                    TableCell::new(state(row)),
+                    TableCell::new(present::state_text(row, is_running(row), &machine())),
                     TableCell::new(row.iteration),
                     TableCell::new(started(row)),
                     TableCell::new(plain(&row.work)),
@@ -129,11 +129,15 @@ impl SessionShow {
         let text = if session.is_over() {
             text
         } else {
-            format!("{} after {} iterations", row.state, session.iteration)
+            let count = present::counted(session.iteration, "iteration", "iterations");
+            format!("{} after {count}", row.state)
         };
         out.line(format_args!("{BOLD}{text}{BOLD:#}"))?;
+        if let Some(advice) = present::no_changes_advice(&session) {
+            out.line(format_args!("  {DIM}{advice}{DIM:#}"))?;
+        }
         match next.filter(|_| session.is_over()) {
-            Some(next) => out.line(format_args!("  {DIM}run:{DIM:#} {next}")),
+            Some(next) => out.line(format_args!("  {}", next.line())),
             None => Ok(()),
         }
     }

@@ -131,7 +131,7 @@ impl ProjectStatus {
     fn print_warnings(&self, out: &mut CommandOutput) -> CliResult {
         let red = AnsiColor::Red.on_default().bold();
         if !self.weakened.is_empty() {
-            let text = "fewer or weaker than the trusted gates: hookloop hooks trust";
+            let text = "changed since you trusted them: hookloop hooks trust";
             out.line(format_args!("{red}  gates{red:#}  {text}"))?;
         }
         for line in &self.weakened {

@@ -8,20 +8,21 @@ use serde_json::json;
 
 use super::context::CommandContext;
 use super::session::runner;
+use crate::environment::machine;
 use crate::error::{CliError, CliResult};
 use crate::ids;
 use crate::output::{BOLD, DIM};
-use crate::present::now;
 use crate::present::why::{
     StateReasons, failed_reactions, of_session, of_task, session_of_task, trust_changes,
 };
+use crate::present::{self, now};
 use crate::sanitize::plain;
 
 /// Explain the state of a session or task, and the next step
 #[derive(clap::Args)]
 pub(crate) struct WhyArgs {
-    /// Id of a session or task, or the start of it
-    what: String,
+    /// Id of a session or task, or its start [default: the latest session]
+    what: Option<String>,
 }
 
 enum WhyTarget {
@@ -50,10 +51,21 @@ fn named(project: &Project, text: &str) -> CliResult<WhyTarget> {
     }
 }
 
+/// Finds the session that started last.
+fn latest(project: &Project) -> CliResult<WhyTarget> {
+    let none =
+        || CliError::refused("there are no sessions yet").hint("hookloop run \"…\" --agent claude");
+    Ok(WhyTarget::Session(Box::new(lookup::latest(project)?.ok_or_else(none)?)))
+}
+
 impl WhyArgs {
     pub(crate) fn run(self, context: &mut CommandContext) -> CliResult {
         let project = context.project_to_read()?;
-        let (id, reason, record) = match named(&project, &self.what)? {
+        let target = match &self.what {
+            Some(what) => named(&project, what)?,
+            None => latest(&project)?,
+        };
+        let (id, state, reason, record) = match target {
             WhyTarget::Session(row) => {
                 let session = lookup::session(&project, &row.id)?;
                 let is_running = session_directory::is_running(runner(&project)?, &row.id);
@@ -64,21 +76,24 @@ impl WhyArgs {
                 if let Some(record) = record.as_ref().filter(|_| session.outcome.is_none()) {
                     reason.replace_step(&session, now::lines(record, project.now()));
                 }
-                (row.id.to_string(), reason, record)
+                let state = present::state_text(&row, is_running, &machine());
+                (row.id.to_string(), state, reason, record)
             }
             WhyTarget::Task(id) => {
                 let record = session_of_task(&project, &id)?.and_then(|id| now::of(&project, &id));
-                (id.to_string(), of_task(&project, &id)?, record)
+                let reason = of_task(&project, &id)?;
+                (id.to_string(), reason.state.clone(), reason, record)
             }
         };
         let out = &mut context.out;
         if out.json {
+            // Scripts compare the state, so JSON has its name alone.
             let StateReasons { state, reasons, next } = reason;
             return out.json(&json!({
                 "id": id, "state": state, "reasons": reasons, "next": next, "now": record,
             }));
         }
-        out.line(format_args!("{BOLD}{id}{BOLD:#} {}", reason.state))?;
+        out.line(format_args!("{BOLD}{id}{BOLD:#} {state}"))?;
         for reason in &reason.reasons {
             out.line(format_args!("  {}", plain(reason)))?;
         }

@@ -19,9 +19,9 @@ mod turn;
 pub(crate) mod why;
 
 pub(crate) use hookloop_core::session::plan::counted;
-pub(crate) use names::{short_hash, some};
-pub(crate) use outcome::{conclusion, outcome, outputs_left};
-pub(crate) use session::{is_interrupted, state, stop_when, work};
+pub(crate) use names::{on_tree, short_hash, some};
+pub(crate) use outcome::{conclusion, no_changes_advice, outcome, outputs_left};
+pub(crate) use session::{is_interrupted, state, state_text, stop_when, work};
 pub(crate) use step::{details, line, step};
 pub(crate) use step_text::{StepSeverity, StepText};
 pub(crate) use time::{ago, clock, duration};

@@ -14,6 +14,11 @@ pub(crate) fn short_hash(hash: &str) -> &str {
     hash.get(..HASH_SHOWN).unwrap_or(hash)
 }
 
+/// Returns the git tree that a receipt is for, as the end of a sentence.
+pub(crate) fn on_tree(tree: Option<&str>) -> String {
+    tree.map_or_else(|| "outside of a git repository".to_owned(), |tree| format!("on {tree}"))
+}
+
 /// Lists the first names, and counts the others.
 pub(crate) fn some(names: &[String]) -> String {
     let names: Vec<_> = names.iter().map(|name| plain(name)).collect();

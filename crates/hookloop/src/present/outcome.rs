@@ -2,23 +2,50 @@
 
 use hookloop_core::session::facts::GatesEvaluated;
 use hookloop_core::session::plan::counted;
+use hookloop_core::session::stop::NO_CHANGES;
 use hookloop_core::session::{Session, SessionLimit, SessionOutcome, TurnEnded};
 
 use super::names::some;
 use super::step_text::StepSeverity;
 use super::time::duration;
+use crate::output::DIM;
 use crate::sanitize::plain;
 
 /// The next step after a session that no gate could prove.
-const ADD_GATE: &str = "add a `stop` hook to hookloop.yaml, such as your tests";
+const ADD_GATE: &str = "add a `stop` hook to hookloop.yaml, then run `hookloop hooks trust`";
 
-/// Returns the result of a session in a line, and the next command.
-pub(crate) fn conclusion(id: &str, session: &Session) -> (StepSeverity, String, Option<String>) {
+/// The advice after a session that changed no file.
+const NO_CHANGES_OK: &str = "`hookloop run … --no-changes-ok` accepts work without changed files";
+
+/// The next step of a user after a session.
+pub(crate) enum AdvisedStep {
+    /// A command to type.
+    Run(String),
+    /// A sentence.
+    Advice(&'static str),
+}
+
+impl AdvisedStep {
+    /// Returns the line that shows the step.
+    pub(crate) fn line(&self) -> String {
+        match self {
+            AdvisedStep::Run(command) => format!("{DIM}run:{DIM:#} {command}"),
+            AdvisedStep::Advice(advice) => format!("{DIM}next:{DIM:#} {advice}"),
+        }
+    }
+}
+
+/// Returns the result of a session in a line, and the next step.
+pub(crate) fn conclusion(
+    id: &str,
+    session: &Session,
+) -> (StepSeverity, String, Option<AdvisedStep>) {
     let iterations = counted(session.iteration, "iteration", "iterations");
     let count = format!("{iterations}, {}", duration(session.active_ms));
-    let resume = Some(format!("hookloop resume {id}"));
-    let why = Some(format!("hookloop why {id}"));
-    let log = Some(format!("hookloop sessions show {id}"));
+    let run = |command: String| Some(AdvisedStep::Run(command));
+    let resume = run(format!("hookloop resume {id}"));
+    let why = run(format!("hookloop why {id}"));
+    let log = run(format!("hookloop sessions show {id}"));
     match &session.outcome {
         Some(SessionOutcome::Complete { unproven: true }) => {
             (StepSeverity::Bad, format!("accepted without proof after {count}"), why)
@@ -34,10 +61,11 @@ pub(crate) fn conclusion(id: &str, session: &Session) -> (StepSeverity, String, 
             if session.has_gates() {
                 return (StepSeverity::Bad, text, why);
             }
-            (StepSeverity::Bad, text, Some(ADD_GATE.to_owned()))
+            (StepSeverity::Bad, text, Some(AdvisedStep::Advice(ADD_GATE)))
         }
         Some(SessionOutcome::Complete { .. }) => {
-            let next = (!session.tasks_submitted.is_empty()).then(|| "hookloop merge".to_owned());
+            let is_submitted = !session.tasks_submitted.is_empty();
+            let next = is_submitted.then(|| AdvisedStep::Run("hookloop merge".to_owned()));
             (StepSeverity::Good, format!("complete after {count}"), next)
         }
         Some(SessionOutcome::NeedsHuman { reason }) => {
@@ -46,7 +74,7 @@ pub(crate) fn conclusion(id: &str, session: &Session) -> (StepSeverity, String, 
         Some(SessionOutcome::Limit { limit: SessionLimit::Budget }) => {
             let why = session.shortage.map_or_else(String::new, |shortage| format!(": {shortage}"));
             let text = format!("stopped at the budget of all sessions after {count}{why}");
-            (StepSeverity::Bad, text, Some("hookloop usage".to_owned()))
+            (StepSeverity::Bad, text, run("hookloop usage".to_owned()))
         }
         Some(SessionOutcome::Limit { limit: SessionLimit::Errors }) => {
             let last = session.last.as_ref().and_then(TurnEnded::failure_line);
@@ -93,10 +121,19 @@ pub(crate) fn outputs_left(session: &Session) -> Option<String> {
         && !session.plan.is_external()
         && !matches!(session.outcome, Some(SessionOutcome::Complete { .. }));
     (can_resume && !session.pending.is_empty()).then(|| {
-        let one = "output or message waits";
-        let many = "outputs and messages wait";
-        format!("{} for the next prompt", counted(number(session.pending.len()), one, many))
+        let count = number(session.pending.len());
+        format!("{} for the next prompt", counted(count, "text is pending", "texts are pending"))
     })
+}
+
+/// Returns the advice for a session that ended because no file changed.
+pub(crate) fn no_changes_advice(session: &Session) -> Option<&'static str> {
+    match &session.outcome {
+        Some(SessionOutcome::NeedsHuman { reason }) if reason.starts_with(NO_CHANGES) => {
+            Some(NO_CHANGES_OK)
+        }
+        _ => None,
+    }
 }
 
 /// Whether turns of unknown cost ended a session at its limit of cost.

@@ -8,19 +8,21 @@ use hookloop_engine::store::SessionRow;
 use crate::sanitize::plain;
 
 /// Returns the stop conditions of a session in words.
-pub(crate) fn stop_when(plan: &SessionPlan) -> String {
-    let way = |way: &StopWhen| match way {
-        StopWhen::Default | StopWhen::Promise => {
-            "the agent reports completion and the gates pass".to_owned()
-        }
-        StopWhen::Validation => "the gates pass".to_owned(),
-        StopWhen::Turn => "a turn ends and the gates pass".to_owned(),
-        StopWhen::Tasks => "no task is open and the gates pass".to_owned(),
-        StopWhen::Hook(name) => {
-            format!("hook {} reports completion and the gates pass", plain(name))
-        }
+pub(crate) fn stop_when(plan: &SessionPlan, has_gates: bool) -> String {
+    let (gates, note) = if has_gates {
+        (" and the gates pass", "")
+    } else {
+        ("", " (no gates: the result will not be proven)")
     };
-    plan.stop_when.iter().map(way).collect::<Vec<_>>().join(", ")
+    let way = |way: &StopWhen| match way {
+        StopWhen::Default | StopWhen::Promise => format!("the agent reports completion{gates}"),
+        StopWhen::Validation => "the gates pass".to_owned(),
+        StopWhen::Turn => format!("a turn ends{gates}"),
+        StopWhen::Tasks => format!("no task is open{gates}"),
+        StopWhen::Hook(name) => format!("hook {} reports completion{gates}", plain(name)),
+    };
+    let ways = plan.stop_when.iter().map(way).collect::<Vec<_>>().join(", ");
+    format!("{ways}{note}")
 }
 
 /// Returns the work of a session.
@@ -43,6 +45,17 @@ pub(crate) fn state(row: &SessionRow, is_running: bool, machine: &str) -> Sessio
     match (row.state, is_there) {
         (SessionState::Running, false) => SessionState::Interrupted,
         (state, _) => state,
+    }
+}
+
+/// Returns the state of a session for people: a complete session may not be proven.
+pub(crate) fn state_text(row: &SessionRow, is_running: bool, machine: &str) -> String {
+    let state = state(row, is_running, machine);
+    // A review proves nothing, and without an iteration there was nothing to prove.
+    let is_work = !lookup::is_review(row) && row.iteration > 0;
+    match state == SessionState::Complete && !row.proven && is_work {
+        true => format!("{state}, not proven"),
+        false => state.to_string(),
     }
 }
 

@@ -13,7 +13,7 @@ use hookloop_core::session::timeline::{StepContent, TimelineStep};
 use hookloop_core::session::{LimitDecision, Receipt, SessionLimits, SessionReopened, TurnKind};
 use hookloop_core::shared_budget::Shortage;
 
-use super::names::short_hash;
+use super::names::{on_tree, short_hash};
 use super::step_text::{StepSeverity, StepText};
 use super::time::duration;
 use super::{gates, turn};
@@ -225,10 +225,10 @@ fn piped(piped: &PipedOutput) -> StepText {
 fn receipt(receipt: &Receipt) -> StepText {
     let severity = if receipt.is_green() { StepSeverity::Good } else { StepSeverity::Bad };
     let tree = receipt.tree.as_deref();
-    let tree =
-        tree.map_or_else(|| "no tree".to_owned(), |tree| format!("tree {}", short_hash(tree)));
+    let tree = tree.map(|tree| format!("tree {}", short_hash(tree)));
+    let tree = on_tree(tree.as_deref());
     let code = receipt.exit_code.map_or_else(String::new, |code| format!(", exit code {code}"));
-    let detail = format!("{} on {tree}{code}", receipt.status);
+    let detail = format!("{} {tree}{code}", receipt.status);
     let line = format!("receipt {} {detail}", receipt.gate);
     StepText { severity, title: "receipt", name: receipt.gate.clone(), detail, line }
 }

@@ -20,7 +20,7 @@ pub(crate) const HEAR: Duration = Duration::from_millis(500);
 
 #[derive(Default)]
 struct ChannelState {
-    wish: ScreenRequest,
+    request: ScreenRequest,
     /// The latest news; it replaces news that was not read.
     news: Option<ScreenNews>,
     done: VecDeque<ScreenInput>,
@@ -85,8 +85,8 @@ impl ScreenChannels {
         self.lock().is_over
     }
 
-    pub(super) fn look(&self, wish: ScreenRequest) {
-        self.lock().wish = wish;
+    pub(super) fn look(&self, request: ScreenRequest) {
+        self.lock().request = request;
         self.changed.notify_all();
     }
 
@@ -120,9 +120,9 @@ impl ScreenChannels {
     }
 
     /// Returns the content that is shown; none after the screen is closed.
-    pub(super) fn wish(&self) -> Option<ScreenRequest> {
+    pub(super) fn request(&self) -> Option<ScreenRequest> {
         let inner = self.lock();
-        (!inner.is_closed).then(|| inner.wish.clone())
+        (!inner.is_closed).then(|| inner.request.clone())
     }
 
     /// Waits, unless other content is shown.
@@ -131,7 +131,7 @@ impl ScreenChannels {
         let mut inner = self.lock();
         loop {
             let left = end.saturating_duration_since(Instant::now());
-            if left.is_zero() || inner.is_closed || inner.wish != *known {
+            if left.is_zero() || inner.is_closed || inner.request != *known {
                 return;
             }
             let waited = self.changed.wait_timeout(inner, left);

@@ -7,7 +7,7 @@ use hookloop_core::id::SessionId;
 use hookloop_core::inbox::{ProblemKey, ProblemSubject};
 use hookloop_core::session::plan::CostFigure;
 use hookloop_core::session::timeline::Timeline;
-use hookloop_core::session::{Session, SessionState};
+use hookloop_core::session::{Session, SessionState, SessionWork};
 use hookloop_core::task::TaskState;
 use hookloop_core::time::Timestamp;
 use hookloop_engine::session::now::NowRecord;
@@ -107,6 +107,14 @@ pub(super) struct SessionLine {
     pub(super) state: SessionState,
 }
 
+impl SessionLine {
+    /// Whether the session is complete, and no gate has proven its work.
+    pub(super) fn is_unproven(&self) -> bool {
+        let has_worked = self.row.iteration > 0;
+        self.state == SessionState::Complete && has_worked && !self.row.proven
+    }
+}
+
 /// The details of the selected problem.
 #[derive(Clone, Debug)]
 pub(super) struct ProblemFacts {
@@ -157,6 +165,17 @@ pub(super) struct SessionContent {
     pub(super) heard: AgentOutput,
     /// The step that it is at, if a process of this machine performs it.
     pub(super) now: Option<NowRecord>,
+}
+
+impl SessionContent {
+    /// Whether the session is complete, and no gate has proven its work.
+    pub(super) fn is_unproven(&self) -> bool {
+        let session = &self.session;
+        // A review proves nothing.
+        let is_work = !matches!(session.plan.work, SessionWork::Review(_));
+        let has_worked = is_work && !session.had_nothing_to_do();
+        self.state == SessionState::Complete && has_worked && !session.is_proven()
+    }
 }
 
 /// The output of the agent in the current turn.

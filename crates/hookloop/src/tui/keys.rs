@@ -155,7 +155,7 @@ impl ScreenState {
     }
 
     /// The session that a key is about, and its state.
-    fn subject(&self) -> Option<(SessionId, SessionState)> {
+    pub(super) fn subject(&self) -> Option<(SessionId, SessionState)> {
         let of_list = |id: &SessionId| {
             let lines = &self.overview.as_ref()?.sessions;
             let line = lines.iter().find(|line| line.row.id == *id)?;
@@ -185,15 +185,18 @@ impl ScreenState {
             }
             return;
         }
-        match self.subject() {
-            Some((id, state)) if is_open(state) => {
-                let to = TextReceiver::Agent(id);
-                self.dialog = Some(ScreenDialog::Say { to, editor: Default::default() });
+        let Some((id, state)) = self.subject() else { return self.tell("no session selected") };
+        let question = self.question_of(&id).map(|line| line.matter.clone());
+        let to = match question {
+            _ if is_open(state) => TextReceiver::Agent(id),
+            Some(ProblemMatter::Problem(key)) => TextReceiver::Problem(key),
+            _ => {
+                return self.tell(&format!(
+                    "session {id} has ended ({state}): no agent would get the message"
+                ));
             }
-            Some((id, state)) => self
-                .tell(&format!("session {id} has ended ({state}): no agent would get the message")),
-            None => self.tell("no session selected"),
-        }
+        };
+        self.dialog = Some(ScreenDialog::Say { to, editor: Default::default() });
     }
 
     fn pause(&mut self) -> Vec<ScreenEffect> {
@@ -220,7 +223,7 @@ impl ScreenState {
 
     fn resume(&mut self) -> Vec<ScreenEffect> {
         match self.subject() {
-            Some((id, SessionState::Paused | SessionState::Interrupted)) => {
+            Some((id, state)) if can_resume(state) => {
                 match self.own {
                     // This program has a session already.
                     Some(_) => self.tell(&format!("in another terminal: hookloop resume {id}")),
@@ -381,7 +384,13 @@ impl ScreenState {
     }
 }
 
-fn is_open(state: SessionState) -> bool {
+/// Whether `hookloop resume` continues such a session without further options.
+pub(super) fn can_resume(state: SessionState) -> bool {
+    use SessionState::{Cancelled, Interrupted, NeedsHuman, Paused};
+    matches!(state, Paused | Interrupted | NeedsHuman | Cancelled)
+}
+
+pub(super) fn is_open(state: SessionState) -> bool {
     matches!(state, SessionState::Running | SessionState::Paused | SessionState::Interrupted)
 }
 

@@ -84,14 +84,14 @@ impl ContentReader {
     /// Reads until the screen is closed.
     pub(super) fn run(mut self) {
         let mut is_live = false;
-        while let Some(wish) = self.channels.wish() {
+        while let Some(request) = self.channels.request() {
             let began = Instant::now();
             let read = if is_live {
                 Ok(())
             } else {
                 self.project.store().go_live().map_err(EngineError::from)
             };
-            let read = read.and_then(|()| self.look(&wish));
+            let read = read.and_then(|()| self.look(&request));
             is_live |= read.is_ok();
             let pause = match read {
                 Ok(is_new) => {
@@ -107,27 +107,28 @@ impl ContentReader {
                     TROUBLE_POLL
                 }
             };
-            self.channels.rest(&wish, pause);
+            self.channels.rest(&request, pause);
         }
     }
 
     /// Updates the content, and returns whether it has changed.
-    fn look(&mut self, wish: &ScreenRequest) -> Result<bool, EngineError> {
+    fn look(&mut self, request: &ScreenRequest) -> Result<bool, EngineError> {
         let head = self.project.read(|view| Ok(view.totals()?.head))?;
         let is_time = self.looked.is_none_or(|looked| looked.elapsed() >= LIVENESS);
-        let is_other = self.known != *wish;
+        let is_other = self.known != *request;
         let is_new = self.head != Some(head);
         if is_new || is_time {
             self.news.overview = Some(Arc::new(self.overview(is_time)?));
         }
         if is_new || is_other {
-            self.news.tasks = wish.tasks.map(|which| self.tasks(which)).transpose()?.map(Arc::new);
-            let facts = wish.problem.as_ref().map(|matter| self.facts(matter)).transpose()?;
+            self.news.tasks =
+                request.tasks.map(|which| self.tasks(which)).transpose()?.map(Arc::new);
+            let facts = request.problem.as_ref().map(|matter| self.facts(matter)).transpose()?;
             self.news.facts = facts.flatten().map(Arc::new);
         }
-        let has_said = self.session_view(wish, is_new || is_other || is_time)?;
+        let has_said = self.session_view(request, is_new || is_other || is_time)?;
         self.head = Some(head);
-        self.known = wish.clone();
+        self.known = request.clone();
         Ok(is_new || is_time || is_other || has_said)
     }
 
@@ -258,8 +259,8 @@ impl ContentReader {
     }
 
     /// Follows the shown session, and returns whether its agent printed something.
-    fn session_view(&mut self, wish: &ScreenRequest, is_new: bool) -> Result<bool, EngineError> {
-        let Some(id) = &wish.session else {
+    fn session_view(&mut self, request: &ScreenRequest, is_new: bool) -> Result<bool, EngineError> {
+        let Some(id) = &request.session else {
             self.session_view = None;
             self.news.shown = None;
             return Ok(false);

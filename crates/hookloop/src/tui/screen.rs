@@ -284,7 +284,7 @@ impl ScreenLoop {
             // The terminal does not do it while there is a screen on it.
             ScreenEffect::Interrupt => signal_hook::low_level::raise(SIGINT)?,
             ScreenEffect::Suspend => self.terminal.suspend()?,
-            ScreenEffect::Look(wish) => self.channels.look(wish),
+            ScreenEffect::Look(request) => self.channels.look(request),
             ScreenEffect::Decide(answer) => self.channels.answer(answer),
             ScreenEffect::Lend(text) => {
                 if let Err(error) = self.terminal.lend(&text) {

@@ -156,15 +156,15 @@ impl ScreenState {
                 Vec::new()
             }
         };
-        let wish = self.wish();
-        if wish != self.asked {
-            self.asked = wish.clone();
-            effects.push(ScreenEffect::Look(wish));
+        let request = self.request();
+        if request != self.asked {
+            self.asked = request.clone();
+            effects.push(ScreenEffect::Look(request));
         }
         effects
     }
 
-    fn wish(&self) -> ScreenRequest {
+    fn request(&self) -> ScreenRequest {
         let is_at = |view: ScreenView| self.view == view;
         ScreenRequest {
             session: self.session.clone().filter(|_| is_at(ScreenView::Session)),
@@ -293,6 +293,12 @@ impl ScreenState {
         line.filter(|line| line.asks && line.matter.session() != self.own.as_ref())
     }
 
+    /// Returns the problem of an ended session that takes an answer.
+    pub(super) fn question_of(&self, id: &SessionId) -> Option<&ProblemLine> {
+        let problems = &self.overview.as_ref()?.problems;
+        problems.iter().find(|line| line.can_answer && line.matter.session() == Some(id))
+    }
+
     pub(super) fn session_line(&self) -> Option<&SessionLine> {
         self.overview.as_ref()?.sessions.get(self.session_list.place()?)
     }
@@ -312,6 +318,10 @@ impl ScreenState {
         let last = timeline.parts.len().checked_sub(1)?;
         Some(match self.part {
             Some(part) => part.saturating_sub(timeline.parts_dropped).min(last),
+            // The end of a session has steps only if hooks ran at it.
+            None if timeline.ended.is_some() => {
+                timeline.parts.iter().rposition(|part| !part.steps.is_empty()).unwrap_or(last)
+            }
             None => last,
         })
     }

@@ -7,6 +7,9 @@ use hookloop_core::time::Timestamp;
 
 use crate::present::{self, StepSeverity, StepText, clock};
 
+/// Columns of a part's name: `iteration 100`.
+const NAME_WIDTH: usize = 13;
+
 /// A step in a list.
 pub(super) struct StepRow {
     pub(super) severity: StepSeverity,
@@ -81,7 +84,7 @@ pub(super) fn part(part: &TimelinePart, now: Timestamp) -> (StepSeverity, String
         Some(ended) => short(ended.millis_since(part.began)),
         None => clock(now.millis_since(part.began)),
     };
-    (weight, format!("{sign} {name} {took}"))
+    (weight, format!("{sign} {name:<NAME_WIDTH$}  {took}"))
 }
 
 /// Whether the gates passed last in this part; false if its turn failed.

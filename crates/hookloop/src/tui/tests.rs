@@ -8,7 +8,8 @@ mod made_up;
 use std::path::Path;
 use std::sync::Arc;
 
-use hookloop_core::session::LimitDecision;
+use hookloop_core::event::EventBody;
+use hookloop_core::session::{LimitDecision, SessionState};
 use made_up::{at, news, overview, session, shown, tasks};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
@@ -167,20 +168,23 @@ fn every_view_is_drawn_at_any_terminal_size() {
 fn only_data_of_the_visible_view_is_requested() {
     let mut state = ScreenState::new(ScreenTheme { has_colours: true }, at(0));
     let look = |effects: Vec<ScreenEffect>| match effects.into_iter().next_back() {
-        Some(ScreenEffect::Look(wish)) => wish,
+        Some(ScreenEffect::Look(request)) => request,
         other => panic!("{other:?}"),
     };
-    let wish = look(state.update(ScreenInput::News(news())));
+    let request = look(state.update(ScreenInput::News(news())));
     let matter = ProblemMatter::Problem("task:parser@41".parse().unwrap());
-    assert_eq!(wish, ScreenRequest { problem: Some(matter), ..ScreenRequest::default() });
-    let wish = look(key(&mut state, KeyCode::Char('3')));
-    assert_eq!(wish, ScreenRequest { tasks: Some(WhichTasks::Open), ..ScreenRequest::default() });
-    let wish = look(key(&mut state, KeyCode::Char('c')));
-    assert_eq!(wish.tasks, Some(WhichTasks::All));
-    // Its task is held by a session.
-    let wish = look(key(&mut state, KeyCode::Enter));
+    assert_eq!(request, ScreenRequest { problem: Some(matter), ..ScreenRequest::default() });
+    let request = look(key(&mut state, KeyCode::Char('3')));
     assert_eq!(
-        wish,
+        request,
+        ScreenRequest { tasks: Some(WhichTasks::Open), ..ScreenRequest::default() }
+    );
+    let request = look(key(&mut state, KeyCode::Char('c')));
+    assert_eq!(request.tasks, Some(WhichTasks::All));
+    // Its task is held by a session.
+    let request = look(key(&mut state, KeyCode::Enter));
+    assert_eq!(
+        request,
         ScreenRequest { session: Some("s7".parse().unwrap()), ..ScreenRequest::default() }
     );
     assert_eq!(key(&mut state, KeyCode::Char('j')), []);
@@ -214,6 +218,50 @@ fn messages_and_pauses_go_to_the_selected_session() {
     assert_eq!(press(&mut state, "↓p"), [], "it is over");
     assert_eq!(press(&mut state, "r"), []);
     assert!(state.told().unwrap().contains("can't be resumed"), "{:?}", state.told());
+}
+
+#[test]
+fn a_complete_session_without_proof_has_no_check_mark() {
+    let mut overview = overview();
+    overview.sessions[2].row.proven = false;
+    let mut state = state();
+    state.update(ScreenInput::News(ScreenNews {
+        overview: Some(Arc::new(overview)),
+        ..ScreenNews::default()
+    }));
+    press(&mut state, "2");
+    let seen = picture(&mut state, 80, 24);
+    assert!(seen.contains("complete, not proven") && !seen.contains("✓ s2"), "{seen}");
+}
+
+#[test]
+fn an_ended_session_shows_its_last_steps_and_the_keys_to_continue_it() {
+    let mut shown = shown();
+    for kind in ["session_ending", "session_ended"] {
+        let data = r#"{"outcome": "needs_human", "reason": "no key"}"#;
+        let body = EventBody::decode(kind, 1, data).unwrap();
+        Arc::make_mut(&mut shown.timeline).apply(at(5), &body);
+        Arc::make_mut(&mut shown.session).apply(&body);
+    }
+    shown.state = SessionState::NeedsHuman;
+    let mut overview = overview();
+    overview.sessions[0] = session("s7", "needs_human", Some("no key"));
+    overview.problems[2].matter = ProblemMatter::Problem("session:s7@90".parse().unwrap());
+    overview.problems[2].can_answer = true;
+    let overview = Some(Arc::new(overview));
+    let mut state = state();
+    let news = ScreenNews { overview, shown: Some(Arc::new(shown)), ..news() };
+    state.update(ScreenInput::News(news.clone()));
+    press(&mut state, "2\n");
+    state.update(ScreenInput::News(news));
+    let seen = picture(&mut state, 100, 30);
+    assert!(seen.contains("message from ada") && !seen.contains("no steps yet"), "{seen}");
+    assert!(seen.contains("m answer  r resume") && !seen.contains("p pause"), "{seen}");
+    let answer = press(&mut state, "mhere\n");
+    let key = "session:s7@90".parse().unwrap();
+    assert_eq!(answer, [ScreenEffect::Answer { key, text: "here".into() }]);
+    let resumed = ScreenEffect::Part(ScreenParting::Resume("s7".parse().unwrap()));
+    assert_eq!(press(&mut state, "ry"), [resumed]);
 }
 
 /// `x` ends an agent, so it asks first; only a session that runs can be stopped.

@@ -56,8 +56,9 @@ impl ScreenTheme {
     }
 
     /// The style of a session's state.
-    pub(super) fn session(self, state: SessionState) -> Style {
+    pub(super) fn session(self, state: SessionState, is_unproven: bool) -> Style {
         match state {
+            SessionState::Complete if is_unproven => PLAIN,
             SessionState::Running => self.busy(),
             SessionState::Complete => self.good(),
             SessionState::Paused | SessionState::Cancelled => PLAIN,
@@ -68,9 +69,18 @@ impl ScreenTheme {
     }
 }
 
-/// A session's state as one character.
-pub(super) fn sign(state: SessionState) -> &'static str {
+/// A session's state in words.
+pub(super) fn state_name(state: SessionState, is_unproven: bool) -> &'static str {
     match state {
+        SessionState::Complete if is_unproven => "complete, not proven",
+        _ => state.name(),
+    }
+}
+
+/// A session's state as one character.
+pub(super) fn sign(state: SessionState, is_unproven: bool) -> &'static str {
+    match state {
+        SessionState::Complete if is_unproven => "·",
         SessionState::Running => "▶",
         SessionState::Complete => "✓",
         SessionState::Paused => "‖",

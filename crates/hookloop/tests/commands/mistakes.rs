@@ -48,6 +48,21 @@ fn mistakes_in_the_configuration_are_named_with_their_place() {
 }
 
 #[test]
+fn a_prompt_without_quotes_is_refused_with_the_quoted_prompt() {
+    let project = Project::new();
+    for args in [
+        ["run", "Fix", "the", "tests", "--agent", "claude"],
+        ["run", "--agent", "claude", "Fix", "the", "tests"],
+    ] {
+        let error = project.fails(2, &args);
+        let hint = "put the prompt in quotes: `hookloop run \"Fix the tests\"`";
+        assert!(error.contains(hint), "{args:?}: {error}");
+    }
+    let error = project.fails(2, &["task", "show", "a", "b"]);
+    assert!(!error.contains("quotes"), "{error}");
+}
+
+#[test]
 fn an_unknown_configuration_version_is_refused() {
     for text in ["version: 2\n", "hooks: {}\n"] {
         let project = Project::bare();
@@ -107,6 +122,10 @@ fn wrong_command_lines_are_usage_errors() {
     check(&["task", "block", "x"], "--reason");
     check(&["task", "dep", "add", "x"], "--on");
     check(&["task", "ad"], "tip: a similar subcommand exists");
+    for unlike in ["start", "list"] {
+        let error = project.fails(2, &[unlike]);
+        assert!(!error.contains("similar"), "{unlike}: {error}");
+    }
     check(&["log", "--from", "yesterday"], "--from");
     check(&["run", "x", "--max-duration", "5 minutes"], "write a number of seconds such as `30`");
     for amount in ["-5", "-0.01", "NaN", "inf", "-inf", "five"] {

@@ -50,6 +50,7 @@ fn init_reports_the_written_file_and_keeps_an_existing_file() {
 fn init_without_anyone_to_ask_writes_nothing() {
     let project = Project::bare();
     let error = project.fails(1, &["init"]);
+    assert!(error.contains("was not written: there is no terminal to ask on"), "{error}");
     assert!(error.contains("run `hookloop init --yes"), "{error}");
     assert_eq!(std::fs::read_dir(project.root()).unwrap().count(), 0);
 }

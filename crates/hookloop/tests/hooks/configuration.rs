@@ -212,5 +212,5 @@ fn doctor_reports_common_hook_mistakes() {
     check("never", "can't be true");
     check("poor", "$WEBHOOK");
     check("chatty", "beside its JSON");
-    check("careful", "nothing stands out");
+    check("careful", "no problems");
 }

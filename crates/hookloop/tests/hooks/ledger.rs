@@ -94,7 +94,11 @@ fn a_weaker_gate_needs_trust() {
     };
     refused(&project, &with(", enabled: false"), "`tests` is switched off");
     let replaced = TESTS.replace("command: exit 2", "file: turns.json");
-    refused(&project, &replaced, "`tests` is now `file turns.json` instead of `exit 2`");
+    refused(
+        &project,
+        &replaced,
+        "gates changed since you trusted them: `tests` is now `file turns.json` instead of `exit 2`",
+    );
     let grouped = with(", any_of: g}, {name: r, file: turns.json, any_of: g");
     refused(&project, &grouped, "`tests` may now be replaced by `r`");
     let limits = TESTS.replace("gate_retries: 0", "gate_retries: 9");

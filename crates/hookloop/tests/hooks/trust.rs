@@ -256,68 +256,6 @@ fn a_script_created_after_trust_is_not_run() {
     assert!(!project.root().join("ran").exists());
 }
 
-/// T4: a script behind a literal `cd` is found, shown and pinned.
-#[test]
-fn a_script_after_a_literal_directory_change_is_trusted_by_content() {
-    let project = Project::with_config(
-        "hooks:\n  stop:\n    - {name: check, command: 'cd tool; ./run', timeout: 1m}\n",
-    );
-    std::fs::create_dir(project.root().join("tool")).unwrap();
-    // Without the change of the directory, the command would run this script.
-    project.script("run", "touch evil");
-    let script = project.script("tool/run", "basename \"$PWD\"");
-    let shown = project.ok(&["hooks", "trust", "--yes"]);
-    assert!(shown.contains("script  tool/run sha256:"), "{shown}");
-    assert!(!shown.contains("warning:"), "{shown}");
-    let run = project.try_hook(&["check"]);
-    assert_eq!(run["stdout"], "tool\n", "{run}");
-    project.script("tool/run", "touch evil");
-    assert_eq!(status(&project, &[]).0, "not_started");
-    std::fs::remove_file(script).unwrap();
-    project.trust();
-    let (absent, reason) = status(&project, &[]);
-    assert_eq!(
-        (absent.as_str(), reason.as_str()),
-        ("not_started", "it runs `tool/run`, which is not there")
-    );
-    assert!(!project.root().join("evil").exists());
-    assert!(!project.root().join("tool/evil").exists());
-}
-
-#[test]
-fn a_script_that_only_the_shell_can_find_runs_and_is_reported_as_not_covered() {
-    for (command, word) in [
-        ("T=tool; $T/run", "$T/run"),
-        ("T=tool; cd $T; ./run", "./run"),
-        ("PATH=$PWD/tool:$PATH; run", "PATH=$PWD/tool:$PATH"),
-        ("sh tool/r*", "tool/r*"),
-        ("sh $PWD/tool/run", "$PWD/tool/run"),
-    ] {
-        let project = Project::with_config(&format!(
-            "hooks:\n  stop:\n    - {{name: check, command: '{command}', timeout: 1m}}\n"
-        ));
-        std::fs::create_dir(project.root().join("tool")).unwrap();
-        project.script("tool/run", "echo ran");
-        let shown = project.ok(&["hooks", "trust", "--yes"]);
-        let run = project.try_hook(&["check"]);
-        assert_eq!(run["stdout"], "ran\n", "{command}: {run}");
-        let offered = project.json(&["hooks", "trust", "--show"]);
-        let expected = serde_json::json!([word]);
-        assert_eq!(offered["hooks"][0]["uncovered"], expected, "{offered}");
-        let told = format!(
-            "hookloop cannot tell which files run through `{word}`: trust does not cover them"
-        );
-        let listed = project.ok(&["hooks", "list"]);
-        for text in [&shown, &listed] {
-            assert!(text.contains(&format!("warning: `check`: {told}")), "{text}");
-            assert!(!text.contains("does not exist"), "{text}");
-        }
-        let doctor = project.run(&["doctor"]);
-        assert!(doctor.stdout.contains(&format!("warning check: {told}")), "{doctor:?}");
-        assert_eq!(doctor.stdout.matches(" check: ").count(), 1, "{doctor:?}");
-    }
-}
-
 /// Sets the flag when it is dropped.
 struct Over<'a>(&'a AtomicBool);
 

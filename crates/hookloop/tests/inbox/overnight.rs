@@ -436,13 +436,13 @@ fn outputs_of_a_session_that_escalated_wait_for_the_next_prompt() {
     let ran = project.run(&["run", "Do it", "--agent", agent]);
     assert_eq!(ran.code, 3, "{ran:?}");
     assert!(!ran.stdout.contains("not delivered"), "{}", ran.stdout);
-    assert!(ran.stdout.contains("2 outputs and messages wait for the next prompt"), "{ran:?}");
+    assert!(ran.stdout.contains("2 texts are pending for the next prompt"), "{ran:?}");
     std::fs::remove_file(project.root().join("prompts.txt")).unwrap();
     project.write("says.txt", "<promise>COMPLETE</promise>\n");
     let ran = project.run(&["resume", "--answer", "This one."]);
     assert_eq!(ran.code, 6, "there is no gate: {ran:?}");
     // A complete session reports no undelivered outputs.
-    for text in ["not delivered", "did not reach", "wait for the next prompt"] {
+    for text in ["not delivered", "did not reach", "pending for the next prompt"] {
         assert!(!ran.stdout.contains(text), "{text}: {}", ran.stdout);
     }
     let prompts = std::fs::read_to_string(project.root().join("prompts.txt")).unwrap();

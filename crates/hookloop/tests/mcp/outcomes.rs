@@ -119,8 +119,8 @@ fn an_iteration_loop_runs_from_task_to_completion() {
     let task = task(&mut client);
     client.ok("task_get", json!({ "id": task }));
     client.ok("hook_register", json!({ "taskId": task, "hookType": "default" }));
-    let wish = json!({ "taskId": task, "maxIterations": 5, "completionPromises": ["COMPLETE", "<promise>BLOCKED</promise>"] });
-    let started = client.ok("iteration_start", wish);
+    let request = json!({ "taskId": task, "maxIterations": 5, "completionPromises": ["COMPLETE", "<promise>BLOCKED</promise>"] });
+    let started = client.ok("iteration_start", request);
     assert_eq!((&started["taskId"], &started["iterationNumber"]), (&json!(task), &json!(1)));
     assert_eq!(started["maxIterations"], 5);
     assert_eq!(started["config"]["completionPromises"], json!(["COMPLETE", "BLOCKED"]));

@@ -43,7 +43,7 @@ fn add_sessions(project: &Project) {
     let engine = engine(project);
     engine.store().begin_bulk().unwrap();
     for number in 0..SESSIONS {
-        let wish = SessionRequest {
+        let request = SessionRequest {
             name: Some(format!("session-{number}")),
             work: SessionWork::Prompt(format!("Work number {number}")),
             agent: "command:true".to_owned(),
@@ -60,7 +60,7 @@ fn add_sessions(project: &Project) {
             worker: None,
             checkout: CheckoutUse::Shared,
         };
-        open::start(&engine, engine.runner().unwrap(), wish).unwrap();
+        open::start(&engine, engine.runner().unwrap(), request).unwrap();
     }
     engine.store().finish_bulk().unwrap();
 }

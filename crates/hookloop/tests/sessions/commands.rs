@@ -54,6 +54,7 @@ fn invalid_session_arguments_are_refused_with_a_hint() {
     check(&["resume", "zzz"], 1, "hookloop sessions list");
     check(&["message", "hi"], 1, "no unfinished session");
     check(&["why", "zzz"], 1, "no session and no task");
+    check(&["why"], 1, "run `hookloop run \"…\" --agent claude`");
     project.write("turns.json", "[{\"sya\": 1}]");
     check(&["run", "x", "--agent", "scripted:turns.json"], 2, "sya");
     project.write("hookloop.yaml", "version: 1\nloop:\n  stop_when: never\n");

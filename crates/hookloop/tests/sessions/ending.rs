@@ -201,6 +201,47 @@ hooks:
 }
 
 #[test]
+fn a_refused_resume_leaves_the_session_as_it_was() {
+    let gate = |command: &str| {
+        format!("version: 1\nhooks:\n  stop:\n    - {{name: gate, command: '{command}'}}\n")
+    };
+    let template = format!("{}loop: {{prompt_template: gone.md}}\n", gate("exit 2"));
+    for (changed, part) in [(gate("exit 3"), "--with-changed-hooks"), (template, "gone.md")] {
+        let project = trusted_project(&gate("exit 2"), &[]);
+        let claim = r#"[{"say": "<promise>COMPLETE</promise>"}]"#;
+        assert_eq!(scripted(&project, claim, &["--gate-retries", "0"]).code, 3, "{part}");
+        project.write("hookloop.yaml", &changed);
+        project.json_command(&["hooks", "trust", "--yes"]).output().unwrap();
+        let resume = ["resume", "--answer", "Go on"];
+        let refused = SessionOutput::from(project.json_command(&resume).output().unwrap());
+        assert!(refused.code != 0 && refused.stderr.contains(part), "{part}: {}", refused.stderr);
+        assert_eq!(project.json(&["sessions", "list"])[0]["state"], "needs_human", "{part}");
+        let log = ["log", "--type", "session_reopened"];
+        let log = project.json_command(&log).output().unwrap();
+        assert!(log.stdout.is_empty(), "{part}: {log:?}");
+    }
+}
+
+#[test]
+fn resume_without_a_name_continues_the_session_that_ended_last() {
+    let project = trusted_project("version: 1\n", &[]);
+    let agent = "command:cat > /dev/null; echo working";
+    for name in ["first", "second"] {
+        let args = ["x", "--agent", agent, "--name", name, "--max-iterations", "1"];
+        assert_eq!(run(&project, &args).code, 4, "{name}");
+    }
+    let first = project.json(&["sessions", "list"])[1]["id"].as_str().unwrap().to_owned();
+    let resume = |session: &[&str]| {
+        project.run(&[&["resume", "--plain", "--max-iterations", "+1"], session].concat())
+    };
+    // The first session ends again, after the second one.
+    assert_eq!(resume(&["first"]).code, 4);
+    let resumed = resume(&[]);
+    let told = format!("resumes the last session that can continue: {first}");
+    assert!(resumed.code == 4 && resumed.stdout.contains(&told), "{resumed:?}");
+}
+
+#[test]
 fn a_session_with_untrusted_hooks_does_not_start() {
     let project = trusted_project(CONFIG, &[("agent.sh", "#!/bin/sh\ntouch ran\n")]);
     project.write(

@@ -235,6 +235,9 @@ fn a_claim_without_a_change_is_asked_about_once_and_then_needs_a_person() {
     let found: Vec<&Value> =
         ran.all("empty_difference_found").into_iter().map(|found| &found["was_asked"]).collect();
     assert_eq!(found, [&json!(false), &json!(true)]);
+    let why = project.run(&["why"]).stdout;
+    assert!(why.contains("`hookloop run … --no-changes-ok` accepts work without"), "{why}");
+    assert!(why.contains(" --answer \"…\""), "{why}");
 }
 
 #[test]
@@ -465,6 +468,29 @@ fn gates_none_prints_no_hint_to_add_a_stop_hook() {
         assert!(text.contains("not proven: no gate ran"), "{text}");
         assert_eq!(text.contains("add a `stop` hook"), is_told, "{text}");
     }
+}
+
+#[test]
+fn a_session_without_gates_is_shown_as_not_proven() {
+    let project = trusted_project("version: 1\n", &[("turns.json", WORK)]);
+    own_file(&project, "version: 1\n");
+    let text = printed_in(&project);
+    let done = "done when the agent reports completion (no gates: the result will not be proven)";
+    assert!(text.contains(done), "{text}");
+    let next = "next: add a `stop` hook to hookloop.yaml, then run `hookloop hooks trust`";
+    assert!(text.contains(next), "{text}");
+    for args in [&["sessions", "list"][..], &["why"]] {
+        let shown = project.run(args).stdout;
+        assert!(shown.contains("complete, not proven"), "{args:?}: {shown}");
+    }
+    assert_eq!(project.json(&["sessions", "list"])[0]["state"], "complete");
+    assert_eq!(project.json(&["why"])["state"], "complete");
+    // A gate that passes proves the work.
+    let project = trusted_project(TESTS, &[("turns.json", WORK)]);
+    let text = printed_in(&project);
+    assert!(text.contains("done when the agent reports completion and the gates pass"), "{text}");
+    let listed = project.run(&["sessions", "list"]).stdout;
+    assert!(listed.contains("complete") && !listed.contains("not proven"), "{listed}");
 }
 
 #[test]

@@ -120,6 +120,9 @@ fn doctor_outside_of_a_project_still_checks_the_machine() {
         (&findings[0]["about"], &findings[0]["command"]),
         (&json!("project"), &json!("hookloop init"))
     );
+    let mut groups: Vec<&str> = findings.iter().map(|f| f["group"].as_str().unwrap()).collect();
+    groups.dedup();
+    assert_eq!(groups.iter().filter(|group| **group == "project").count(), 1, "{groups:?}");
     for (group, name) in [("git", "git"), ("state", "directory"), ("machine", "keeper")] {
         assert_eq!(about(&findings, group, name)["status"], "ok", "{findings:#?}");
     }

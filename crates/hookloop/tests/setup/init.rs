@@ -199,6 +199,13 @@ fn init_runs_no_commands_of_the_repository_without_consent() {
     let project = Project::bare();
     project.files(&files);
     project.fails(1, &["init"]);
+    let declined = project.on_terminal("hookloop init", "n\nn\n");
+    assert_eq!(declined.code, 1, "{declined:?}");
+    assert!(declined.stdout.contains("Nothing was written."), "{declined:?}");
+    assert!(
+        !declined.stdout.contains("error") && !declined.stdout.contains("hint"),
+        "{declined:?}"
+    );
     let refused = project.on_terminal("hookloop init", "n\ny\nn\n");
     assert_eq!(refused.code, 0, "{refused:?}");
     assert!(refused.stdout.contains("make test"), "{refused:?}");

@@ -148,8 +148,9 @@ impl Browser {
 
     /// Returns the value of an expression in the page.
     pub(crate) fn eval(&mut self, expression: &str) -> Value {
-        let wish = json!({ "expression": expression, "awaitPromise": true, "returnByValue": true });
-        let found = self.call("Runtime.evaluate", wish);
+        let params =
+            json!({ "expression": expression, "awaitPromise": true, "returnByValue": true });
+        let found = self.call("Runtime.evaluate", params);
         assert!(found["exceptionDetails"].is_null(), "{expression}: {found}");
         found["result"]["value"].clone()
     }
@@ -162,8 +163,8 @@ impl Browser {
     pub(crate) fn until(&mut self, expression: &str) {
         let end = Instant::now() + PATIENCE;
         loop {
-            let wish = json!({ "expression": expression, "returnByValue": true });
-            let id = self.send("Runtime.evaluate", wish);
+            let params = json!({ "expression": expression, "returnByValue": true });
+            let id = self.send("Runtime.evaluate", params);
             let answer = loop {
                 let message = self.receive(end).unwrap_or_else(|| panic!("never: {expression}"));
                 match message["id"] == id {

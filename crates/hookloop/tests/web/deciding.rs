@@ -193,8 +193,8 @@ fn a_decision_requested_on_a_terminal_is_answered_on_the_dashboard() {
     let test_project =
         project_with("version: 1\nhooks: {stop: [{name: tests, command: 'test -e fixed'}]}\n");
     test_project.trust();
-    let mends = r#"{"write": {"fixed": ""}, "say": "<promise>COMPLETE</promise>"}"#;
-    let turns = format!(r#"[{{"say": "<promise>COMPLETE</promise>"}}, {mends}]"#);
+    let fixes = r#"{"write": {"fixed": ""}, "say": "<promise>COMPLETE</promise>"}"#;
+    let turns = format!(r#"[{{"say": "<promise>COMPLETE</promise>"}}, {fixes}]"#);
     fs::write(test_project.root().join("turns.json"), turns).unwrap();
     let server = Server::start(&test_project);
     let (mut browser, _) = server.visited();

@@ -28,7 +28,7 @@ impl MergeTrain<'_> {
 
     /// Whether every entry has a request, so that the forge merges it.
     pub(super) fn is_by_forge(stack: &[StackedEntry]) -> bool {
-        stack.iter().all(|coupled| coupled.car.submission.number.is_some())
+        stack.iter().all(|coupled| coupled.entry.submission.number.is_some())
     }
 
     /// Merges the whole stack with one move of the base from `base`.
@@ -38,21 +38,21 @@ impl MergeTrain<'_> {
         stack: &[StackedEntry],
     ) -> Result<bool, TrainError> {
         let Some(top) = stack.last() else { return Ok(false) };
-        for StackedEntry { car, commit } in stack {
-            if let Err(error) = self.plan(car, base, Some(commit)) {
+        for StackedEntry { entry, commit } in stack {
+            if let Err(error) = self.plan(entry, base, Some(commit)) {
                 // The task changed meanwhile. The next round builds the stack without it.
-                self.pass_over(car, error)?;
+                self.pass_over(entry, error)?;
                 return Ok(true);
             }
         }
         crash::point("land");
-        let landed = self.shop.repo.land(&top.commit, base);
+        let landed = self.delivery_tools.repo.land(&top.commit, base);
         crash::point("landed");
         match landed {
             Ok(LandedCommit::Done | LandedCommit::AlreadyThere) => {
-                for StackedEntry { car, commit } in stack {
-                    if let Err(error) = self.record_merged(car, commit) {
-                        self.pass_over(car, error)?;
+                for StackedEntry { entry, commit } in stack {
+                    if let Err(error) = self.record_merged(entry, commit) {
+                        self.pass_over(entry, error)?;
                     }
                 }
                 Ok(true)
@@ -61,11 +61,11 @@ impl MergeTrain<'_> {
             Ok(LandedCommit::Lost { .. }) => Ok(self.is_lost_again()),
             Err(error) => {
                 let trouble = StepError::from(error);
-                for StackedEntry { car, .. } in stack {
+                for StackedEntry { entry, .. } in stack {
                     if let StepError::NeedsHuman { why } = &trouble {
-                        self.hold(car, Some(why))?;
+                        self.hold(entry, Some(why))?;
                     }
-                    self.wait(car, trouble.reason().to_owned());
+                    self.wait(entry, trouble.reason().to_owned());
                 }
                 Ok(false)
             }
@@ -80,52 +80,52 @@ impl MergeTrain<'_> {
     ) -> Result<bool, TrainError> {
         let mut onto = base.clone();
         let mut has_landed = false;
-        for StackedEntry { car, commit: tested } in stack {
-            let Some(number) = car.submission.number else { break };
+        for StackedEntry { entry, commit: tested } in stack {
+            let Some(number) = entry.submission.number else { break };
             // The new base was not tested with this entry.
-            if self.shop.repo.newest_base().map_err(StepError::from)? != onto {
+            if self.delivery_tools.repo.newest_base().map_err(StepError::from)? != onto {
                 has_landed |= self.is_lost_again();
                 break;
             }
-            if let Err(error) = self.plan(car, &onto, None) {
-                self.pass_over(car, error)?;
+            if let Err(error) = self.plan(entry, &onto, None) {
+                self.pass_over(entry, error)?;
                 return Ok(true);
             }
-            match self.is_auto_merging(car, number) {
+            match self.is_auto_merging(entry, number) {
                 Ok(false) => {}
                 Ok(true) => return Ok(true),
                 Err(error) => {
-                    self.pass_over(car, error)?;
+                    self.pass_over(entry, error)?;
                     return Ok(true);
                 }
             }
-            let how = self.merge_wish(car);
+            let how = self.merge_options(entry);
             crash::point("merge");
-            let merged = self.shop.forge.merge(number, &how);
+            let merged = self.delivery_tools.forge.merge(number, &how);
             crash::point("merged");
             let merged = match merged {
                 Ok(merged) => commit(&merged.commit)?,
                 // Some repositories require that a branch contains all of its base.
                 Err(ForgeError::Behind { why }) => {
                     self.give_back(
-                        car,
+                        entry,
                         "merge",
-                        format!("{why}; rebase it on {}", car.submission.base),
+                        format!("{why}; rebase it on {}", entry.submission.base),
                     )?;
                     break;
                 }
                 Err(error) => {
-                    self.not_merged(car, error)?;
+                    self.not_merged(entry, error)?;
                     break;
                 }
             };
             has_landed = true;
-            if let Err(error) = self.record_merged(car, &merged) {
-                self.pass_over(car, error)?;
+            if let Err(error) = self.record_merged(entry, &merged) {
+                self.pass_over(entry, error)?;
             }
-            onto = self.shop.repo.newest_base().map_err(StepError::from)?;
-            let is_tested = self.shop.repo.tree_of(&onto).map_err(StepError::from)?
-                == self.shop.repo.tree_of(tested).map_err(StepError::from)?;
+            onto = self.delivery_tools.repo.newest_base().map_err(StepError::from)?;
+            let is_tested = self.delivery_tools.repo.tree_of(&onto).map_err(StepError::from)?
+                == self.delivery_tools.repo.tree_of(tested).map_err(StepError::from)?;
             if !is_tested {
                 break;
             }
@@ -141,35 +141,36 @@ impl MergeTrain<'_> {
 
     fn plan(
         &self,
-        car: &TrainEntry,
+        entry: &TrainEntry,
         onto: &CommitId,
         commit: Option<&CommitId>,
     ) -> Result<(), TrainError> {
-        let (head, onto) = (car.head.to_string(), onto.to_string());
+        let (head, onto) = (entry.head.to_string(), onto.to_string());
         let commit = commit.map(ToString::to_string);
-        self.record(car, DeliveryFact::Planned(MergePlanned { head, onto, commit }))
+        self.record(entry, DeliveryFact::Planned(MergePlanned { head, onto, commit }))
     }
 
     /// Removes the branch and worktree of a merged task.
     ///
     /// Errors are ignored: `hookloop worktrees clean` removes the rest.
-    pub(super) fn clean_up(&self, car: &TrainEntry) {
-        let repo = &self.shop.repo;
+    pub(super) fn clean_up(&self, entry: &TrainEntry) {
+        let repo = &self.delivery_tools.repo;
         crash::point("clean up");
-        if self.shop.rules.delete_branch
+        if self.delivery_tools.rules.delete_branch
             && repo.target().remote.is_some()
-            && let Err(error) = repo.delete_remote(&car.submission.branch, &car.head)
+            && let Err(error) = repo.delete_remote(&entry.submission.branch, &entry.head)
         {
-            tracing::warn!(branch = car.submission.branch, %error, "a remote branch is not deleted");
+            tracing::warn!(branch = entry.submission.branch, %error, "a remote branch is not deleted");
         }
-        let branch = match self.shop.rules.delete_branch {
+        let branch = match self.delivery_tools.rules.delete_branch {
             true => BranchFate::Deleted,
             false => BranchFate::Kept,
         };
-        let unsaved = UnsavedWork::Stays { delivered: Some(car.head.clone()) };
-        if let Err(error) = repo.remove_worktree(&car.task.id, &WorktreeRemoval { branch, unsaved })
+        let unsaved = UnsavedWork::Stays { delivered: Some(entry.head.clone()) };
+        if let Err(error) =
+            repo.remove_worktree(&entry.task.id, &WorktreeRemoval { branch, unsaved })
         {
-            tracing::warn!(task = %car.task.id, %error, "the worktree of a merged task stays");
+            tracing::warn!(task = %entry.task.id, %error, "the worktree of a merged task stays");
         }
     }
 }

@@ -6,7 +6,7 @@
 
 use hookloop_agents::clipped;
 use hookloop_core::delivery::{AwaitedMerge, DeliveryFact, QueuePlace};
-use hookloop_git::forge::{ForgeError, MergeStatus, MergeWish, QueueExit, QueueStatus};
+use hookloop_git::forge::{ForgeError, MergeOptions, MergeStatus, QueueExit, QueueStatus};
 use hookloop_git::step_error::StepError;
 use hookloop_store::crash;
 
@@ -18,11 +18,11 @@ const WAIT_MAX: usize = 2_000;
 
 impl MergeTrain<'_> {
     /// Whether the forge has a merge queue for the base. The forge is asked once per run.
-    pub(super) fn has_queue(&mut self, car: &TrainEntry) -> Result<bool, TrainError> {
+    pub(super) fn has_queue(&mut self, entry: &TrainEntry) -> Result<bool, TrainError> {
         if let Some(known) = self.has_queue {
             return Ok(known);
         }
-        let found = match self.shop.forge.has_merge_queue(&car.submission.base) {
+        let found = match self.delivery_tools.forge.has_merge_queue(&entry.submission.base) {
             Ok(found) => found,
             Err(error @ (ForgeError::Retry { .. } | ForgeError::Stale { .. })) => {
                 return Err(StepError::from(error).into());
@@ -36,47 +36,47 @@ impl MergeTrain<'_> {
 
     /// Whether tasks are merged one by one, and not stacked.
     pub(super) fn is_one_by_one(&self) -> bool {
-        self.has_queue == Some(true) || self.shop.rules.auto_merge
+        self.has_queue == Some(true) || self.delivery_tools.rules.auto_merge
     }
 
     /// Checks an open request that the forge merges later, and returns how to proceed.
     pub(super) fn follow(
         &mut self,
-        car: &TrainEntry,
+        entry: &TrainEntry,
         number: u64,
     ) -> Result<FollowedRequest, TrainError> {
-        let awaited = car.delivery.awaited(car.head.as_str()).cloned();
-        if !self.has_queue(car)? && awaited.is_none() {
+        let awaited = entry.delivery.awaited(entry.head.as_str()).cloned();
+        if !self.has_queue(entry)? && awaited.is_none() {
             return Ok(FollowedRequest::GoOn);
         }
-        let status = self.shop.forge.merge_status(number).map_err(StepError::from)?;
+        let status = self.delivery_tools.forge.merge_status(number).map_err(StepError::from)?;
         if !status.is_open {
             return Ok(FollowedRequest::Settled);
         }
         // The branch has another commit, which the next check handles.
-        if status.head != car.head.as_str() {
+        if status.head != entry.head.as_str() {
             return Ok(FollowedRequest::GoOn);
         }
         let was_queued = awaited.as_ref().is_some_and(|awaited| awaited.queue.is_some());
         match &status.queue {
             QueueStatus::Queued(place) => {
-                self.queued(car, place)?;
+                self.queued(entry, place)?;
                 return Ok(FollowedRequest::Waits);
             }
             QueueStatus::Outside { removed: Some(exit) } if was_queued => {
-                self.removed(car, number, exit)?;
+                self.removed(entry, number, exit)?;
                 return Ok(FollowedRequest::Waits);
             }
             QueueStatus::Outside { .. } | QueueStatus::NoQueue => {}
         }
         let waits = status.auto_merge || awaited.is_some_and(|awaited| awaited.queue.is_none());
         if waits && !status.is_ready() {
-            self.missing(car, number, &status)?;
+            self.missing(entry, number, &status)?;
             return Ok(FollowedRequest::Waits);
         }
         // GitHub is about to merge the request.
         if status.auto_merge {
-            self.await_forge(car, "auto-merge: nothing is missing any more", None, true)?;
+            self.await_forge(entry, "auto-merge: nothing is missing any more", None, true)?;
             return Ok(FollowedRequest::Waits);
         }
         Ok(FollowedRequest::GoOn)
@@ -84,25 +84,25 @@ impl MergeTrain<'_> {
 
     /// Enqueues tested tasks at the forge.
     pub(super) fn land_in_queue(&mut self, stack: &[StackedEntry]) -> Result<bool, TrainError> {
-        for StackedEntry { car, .. } in stack {
-            let Some(number) = car.submission.number else { continue };
-            if let Err(error) = self.enqueue(car, number) {
-                self.pass_over(car, error)?;
+        for StackedEntry { entry, .. } in stack {
+            let Some(number) = entry.submission.number else { continue };
+            if let Err(error) = self.enqueue(entry, number) {
+                self.pass_over(entry, error)?;
             }
         }
         Ok(true)
     }
 
-    fn enqueue(&mut self, car: &TrainEntry, number: u64) -> Result<(), TrainError> {
-        if self.is_auto_merging(car, number)? {
+    fn enqueue(&mut self, entry: &TrainEntry, number: u64) -> Result<(), TrainError> {
+        if self.is_auto_merging(entry, number)? {
             return Ok(());
         }
         crash::point("enqueue");
-        let place = self.shop.forge.enqueue(number, car.head.as_str());
+        let place = self.delivery_tools.forge.enqueue(number, entry.head.as_str());
         crash::point("enqueued");
         match place {
-            Ok(place) => self.queued(car, &place),
-            Err(error) => self.not_merged(car, error),
+            Ok(place) => self.queued(entry, &place),
+            Err(error) => self.not_merged(entry, error),
         }
     }
 
@@ -112,80 +112,80 @@ impl MergeTrain<'_> {
     /// Returns true if the train must not merge the request itself.
     pub(super) fn is_auto_merging(
         &mut self,
-        car: &TrainEntry,
+        entry: &TrainEntry,
         number: u64,
     ) -> Result<bool, TrainError> {
-        if !self.shop.rules.auto_merge {
+        if !self.delivery_tools.rules.auto_merge {
             return Ok(false);
         }
-        let mut status = self.shop.forge.merge_status(number).map_err(StepError::from)?;
+        let mut status = self.delivery_tools.forge.merge_status(number).map_err(StepError::from)?;
         if status.is_ready() {
             return Ok(false);
         }
         if !status.auto_merge && status.allows_auto_merge {
-            let how = self.merge_wish(car);
+            let how = self.merge_options(entry);
             crash::point("auto-merge");
-            if let Err(error) = self.shop.forge.enable_auto_merge(number, &how) {
-                self.not_merged(car, error)?;
+            if let Err(error) = self.delivery_tools.forge.enable_auto_merge(number, &how) {
+                self.not_merged(entry, error)?;
                 return Ok(true);
             }
             status.auto_merge = true;
         }
-        self.missing(car, number, &status)?;
+        self.missing(entry, number, &status)?;
         Ok(true)
     }
 
-    pub(super) fn merge_wish(&self, car: &TrainEntry) -> MergeWish {
-        MergeWish {
-            method: self.shop.rules.method,
-            head: car.head.to_string(),
-            title: super::title(&car.task),
-            message: super::message(&car.task),
+    pub(super) fn merge_options(&self, entry: &TrainEntry) -> MergeOptions {
+        MergeOptions {
+            method: self.delivery_tools.rules.method,
+            head: entry.head.to_string(),
+            title: super::title(&entry.task),
+            message: super::message(&entry.task),
         }
     }
 
     /// Handles a merge that the forge refused: the task waits, or it is blocked for a person.
     pub(super) fn not_merged(
         &mut self,
-        car: &TrainEntry,
+        entry: &TrainEntry,
         error: ForgeError,
     ) -> Result<(), TrainError> {
         match error {
             ForgeError::Unmet { why, needs_person } => {
-                self.record_awaited(car, &why, None, false)?;
+                self.record_awaited(entry, &why, None, false)?;
                 if needs_person {
-                    self.hold(car, Some(&why))?;
+                    self.hold(entry, Some(&why))?;
                 }
-                self.wait(car, why);
+                self.wait(entry, why);
                 Ok(())
             }
             ForgeError::Stale { why } | ForgeError::Retry { why, .. } => {
-                self.wait(car, why);
+                self.wait(entry, why);
                 Ok(())
             }
-            error => self.block(car, error.to_string()),
+            error => self.block(entry, error.to_string()),
         }
     }
 
     /// Records the requirements of the base that a request does not meet.
     fn missing(
         &mut self,
-        car: &TrainEntry,
+        entry: &TrainEntry,
         number: u64,
         status: &MergeStatus,
     ) -> Result<(), TrainError> {
-        let base = &car.submission.base;
+        let base = &entry.submission.base;
         let how = if status.auto_merge {
             format!("GitHub merges #{number} into `{base}` by itself, and waits for ")
-        } else if self.shop.rules.auto_merge && !status.allows_auto_merge {
+        } else if self.delivery_tools.rules.auto_merge && !status.allows_auto_merge {
             format!("the repository does not allow auto-merge; #{number} into `{base}` waits for ")
         } else {
             format!("#{number} into `{base}` waits for ")
         };
         let why = format!("{how}{}", status.missing());
-        self.record_awaited(car, &why, None, status.auto_merge)?;
+        self.record_awaited(entry, &why, None, status.auto_merge)?;
         match status.people.is_empty() {
-            true => self.wait(car, why),
+            true => self.wait(entry, why),
             // The task is in the inbox until a person meets the requirement.
             false => return Err(StepError::NeedsHuman { why }.into()),
         }
@@ -194,38 +194,38 @@ impl MergeTrain<'_> {
 
     fn await_forge(
         &mut self,
-        car: &TrainEntry,
+        entry: &TrainEntry,
         why: &str,
         queue: Option<QueuePlace>,
         auto_merge: bool,
     ) -> Result<(), TrainError> {
-        self.record_awaited(car, why, queue, auto_merge)?;
-        self.wait(car, why.to_owned());
+        self.record_awaited(entry, why, queue, auto_merge)?;
+        self.wait(entry, why.to_owned());
         Ok(())
     }
 
-    fn queued(&mut self, car: &TrainEntry, place: &QueuePlace) -> Result<(), TrainError> {
-        let reason = format!("in the merge queue of `{}`", car.submission.base);
-        self.record_awaited(car, &reason, Some(place.clone()), false)?;
-        let base = car.submission.base.clone();
-        self.arrive(car, MergeResult::Queued { base, place: place.clone() });
+    fn queued(&mut self, entry: &TrainEntry, place: &QueuePlace) -> Result<(), TrainError> {
+        let reason = format!("in the merge queue of `{}`", entry.submission.base);
+        self.record_awaited(entry, &reason, Some(place.clone()), false)?;
+        let base = entry.submission.base.clone();
+        self.arrive(entry, MergeResult::Queued { base, place: place.clone() });
         Ok(())
     }
 
     /// Handles a request that was removed from the merge queue.
     fn removed(
         &mut self,
-        car: &TrainEntry,
+        entry: &TrainEntry,
         number: u64,
         exit: &QueueExit,
     ) -> Result<(), TrainError> {
-        let base = &car.submission.base;
+        let base = &entry.submission.base;
         let by = exit.by.as_ref().map_or(String::new(), |by| format!(" ({by})"));
         let reason = match exit.reason.as_str() {
             "" => "without a reason",
             reason => reason,
         };
-        let page = car.submission.url.as_deref().unwrap_or_default();
+        let page = entry.submission.url.as_deref().unwrap_or_default();
         let why = format!(
             "GitHub removed #{number} from the merge queue of `{base}`{by}: {reason} {page}"
         );
@@ -234,27 +234,27 @@ impl MergeTrain<'_> {
                 "{why}\nThe queue tests the branch together with `{base}` and the requests before it. \
                  Rebase on `{base}`, find out what fails there, and submit again."
             );
-            return self.give_back(car, "merge queue", why);
+            return self.give_back(entry, "merge queue", why);
         }
         // If the person approves without changes, the next run enqueues the request again.
-        self.record(car, DeliveryFact::Awaited(nothing_awaited(car)))?;
-        self.block(car, why)
+        self.record(entry, DeliveryFact::Awaited(nothing_awaited(entry)))?;
+        self.block(entry, why)
     }
 
     /// Records the reason why the forge waits, if it changed.
     pub(super) fn record_awaited(
         &self,
-        car: &TrainEntry,
+        entry: &TrainEntry,
         reason: &str,
         queue: Option<QueuePlace>,
         auto_merge: bool,
     ) -> Result<(), TrainError> {
         let reason = Some(clipped(reason, WAIT_MAX));
-        let awaited = AwaitedMerge { head: car.head.to_string(), reason, queue, auto_merge };
-        let known = car.delivery.awaited(car.head.as_str());
+        let awaited = AwaitedMerge { head: entry.head.to_string(), reason, queue, auto_merge };
+        let known = entry.delivery.awaited(entry.head.as_str());
         match known.is_some_and(|known| known.is_like(&awaited)) {
             true => Ok(()),
-            false => self.record(car, DeliveryFact::Awaited(awaited)),
+            false => self.record(entry, DeliveryFact::Awaited(awaited)),
         }
     }
 }
@@ -270,7 +270,7 @@ pub(super) enum FollowedRequest {
     Settled,
 }
 
-fn nothing_awaited(car: &TrainEntry) -> AwaitedMerge {
-    let head = car.head.to_string();
+fn nothing_awaited(entry: &TrainEntry) -> AwaitedMerge {
+    let head = entry.head.to_string();
     AwaitedMerge { head, reason: None, queue: None, auto_merge: false }
 }

@@ -14,7 +14,7 @@ use crate::delivery_context::message;
 /// A queue entry, and the commit that merges it on top of its predecessors.
 #[derive(Clone, Debug)]
 pub(super) struct StackedEntry {
-    pub(super) car: TrainEntry,
+    pub(super) entry: TrainEntry,
     pub(super) commit: CommitId,
 }
 
@@ -52,10 +52,10 @@ struct StackFailure {
 
 impl MergeTrain<'_> {
     /// Merges the entries that pass together, and returns whether any task changed.
-    pub(super) fn round(&mut self, cars: Vec<TrainEntry>) -> Result<bool, TrainError> {
+    pub(super) fn round(&mut self, entries: Vec<TrainEntry>) -> Result<bool, TrainError> {
         let before = self.arrivals.len();
-        let base = self.shop.repo.newest_base().map_err(StepError::from)?;
-        let stack = self.couple(&base, cars)?;
+        let base = self.delivery_tools.repo.newest_base().map_err(StepError::from)?;
+        let stack = self.stack(&base, entries)?;
         if stack.is_empty() || self.is_cancelled() {
             return Ok(self.arrivals.len() > before);
         }
@@ -74,28 +74,35 @@ impl MergeTrain<'_> {
     ///
     /// An entry that conflicts with the base goes back to its agent. An entry that conflicts with
     /// its predecessors waits for their result.
-    fn couple(
+    fn stack(
         &mut self,
         base: &CommitId,
-        cars: Vec<TrainEntry>,
+        entries: Vec<TrainEntry>,
     ) -> Result<Vec<StackedEntry>, TrainError> {
         let mut stack: Vec<StackedEntry> = Vec::new();
-        for car in cars {
+        for entry in entries {
             let tip = stack.last().map_or(base, |below| &below.commit);
-            let how = MergeHow { method: self.shop.rules.method, message: message(&car.task) };
-            let merged = self.shop.repo.merge_onto(tip, &car.head, &how).map_err(StepError::from);
+            let how = MergeHow {
+                method: self.delivery_tools.rules.method,
+                message: message(&entry.task),
+            };
+            let merged = self
+                .delivery_tools
+                .repo
+                .merge_onto(tip, &entry.head, &how)
+                .map_err(StepError::from);
             let merged = match merged {
                 Ok(merged) => merged,
                 Err(trouble) => {
-                    self.wait(&car, trouble.reason().to_owned());
+                    self.wait(&entry, trouble.reason().to_owned());
                     continue;
                 }
             };
             match merged {
-                MergedOnto::Done { commit, .. } => stack.push(StackedEntry { car, commit }),
+                MergedOnto::Done { commit, .. } => stack.push(StackedEntry { entry, commit }),
                 MergedOnto::AlreadyIn if stack.is_empty() => {
-                    if let Err(error) = self.record_merged(&car, base) {
-                        self.pass_over(&car, error)?;
+                    if let Err(error) = self.record_merged(&entry, base) {
+                        self.pass_over(&entry, error)?;
                     }
                 }
                 MergedOnto::AlreadyIn => {}
@@ -107,11 +114,11 @@ impl MergeTrain<'_> {
                     let names: Vec<&str> = files.iter().map(|file| file.path.as_str()).collect();
                     let reason = format!(
                         "it conflicts with {} in {}\n\n{}",
-                        self.shop.base(),
+                        self.delivery_tools.base(),
                         names.join(", "),
                         excerpts.join("\n\n")
                     );
-                    self.give_back(&car, "merge", reason)?;
+                    self.give_back(&entry, "merge", reason)?;
                 }
                 MergedOnto::Conflict { .. } => {}
             }
@@ -138,37 +145,38 @@ impl MergeTrain<'_> {
                 return Ok(0);
             }
         }
-        let culprit = stack[bad - 1].car.clone();
+        let culprit = stack[bad - 1].entry.clone();
         let RedTest { hook, why, unable } = evidence;
         // The first entry stands on the base itself, which may fail without it.
         if good == 0
             && let TestVerdict::Red(red) = self.test_commit(base, &stack[..1], base)?
         {
             let RedTest { hook, why, unable } = red;
-            let base_fails = format!("{} fails `{hook}` by itself, at {base}", self.shop.base());
+            let base_fails =
+                format!("{} fails `{hook}` by itself, at {base}", self.delivery_tools.base());
             // A failing base affects every entry.
-            for StackedEntry { car, .. } in stack {
+            for StackedEntry { entry, .. } in stack {
                 match &unable {
                     // A gate that cannot run does not prove the base wrong.
                     Some(unable) => {
                         let reason = format!("{}\n{why}", unable.reason);
-                        self.hold(car, Some(&reason))?;
-                        self.arrive(car, MergeResult::Held { reason });
+                        self.hold(entry, Some(&reason))?;
+                        self.arrive(entry, MergeResult::Held { reason });
                     }
                     None => {
                         let reason = format!("{}\n{why}", base_fails);
-                        self.wait(car, reason);
+                        self.wait(entry, reason);
                     }
                 }
             }
             return Ok(0);
         }
         let onto = match good {
-            0 => format!("{} at {base}", self.shop.base()),
+            0 => format!("{} at {base}", self.delivery_tools.base()),
             _ => {
                 let before: Vec<String> =
-                    stack[..good].iter().map(|coupled| coupled.car.task.id.to_string()).collect();
-                format!("{} with {}", self.shop.base(), before.join(", "))
+                    stack[..good].iter().map(|coupled| coupled.entry.task.id.to_string()).collect();
+                format!("{} with {}", self.delivery_tools.base(), before.join(", "))
             }
         };
         let reason = format!("it fails on top of {onto}\n{why}");
@@ -222,10 +230,10 @@ impl MergeTrain<'_> {
     fn test_commit(
         &self,
         base: &CommitId,
-        cars: &[StackedEntry],
+        entries: &[StackedEntry],
         commit: &CommitId,
     ) -> Result<TestVerdict, TrainError> {
-        match self.run_tests(base, cars, commit) {
+        match self.run_tests(base, entries, commit) {
             Err(TrainError::Trouble(
                 StepError::NeedsHuman { why } | StepError::Block { prompt: why, .. },
             )) => {
@@ -240,32 +248,32 @@ impl MergeTrain<'_> {
     fn run_tests(
         &self,
         base: &CommitId,
-        cars: &[StackedEntry],
+        entries: &[StackedEntry],
         commit: &CommitId,
     ) -> Result<TestVerdict, TrainError> {
         let mut tests: Vec<(&TrainEntry, Point, Hook)> = Vec::new();
-        for StackedEntry { car, .. } in cars {
-            for (point, hook) in self.tests(car) {
+        for StackedEntry { entry, .. } in entries {
+            for (point, hook) in self.tests(entry) {
                 let is_same = |(_, at, known): &(&TrainEntry, Point, Hook)| {
                     *at == point && known.is_alike(&hook)
                 };
                 if !tests.iter().any(is_same) {
-                    tests.push((car, point, hook));
+                    tests.push((entry, point, hook));
                 }
             }
         }
         if tests.is_empty() {
             return Ok(TestVerdict::Green);
         }
-        let scratch = self.shop.repo.scratch(commit, "train").map_err(StepError::from)?;
-        self.shop.repo.copy_along(&scratch).map_err(StepError::from)?;
+        let scratch = self.delivery_tools.repo.scratch(commit, "train").map_err(StepError::from)?;
+        self.delivery_tools.repo.copy_along(&scratch).map_err(StepError::from)?;
         let place = self.runner.at(scratch.project.clone());
         let changes = self.changes(base, commit, &tests)?;
         let at = TrainPlace::new(&place, changes.as_deref());
-        self.set_up(cars, &at);
+        self.set_up(entries, &at);
         let mut runs: Vec<(HookRun, Hook)> = Vec::new();
-        for (car, point, hook) in tests {
-            let ran = self.run(std::slice::from_ref(&hook), &point, car, &at);
+        for (entry, point, hook) in tests {
+            let ran = self.run(std::slice::from_ref(&hook), &point, entry, &at);
             runs.extend(ran.into_iter().map(|run| (run, hook.clone())));
         }
         let gates: Vec<GateRun<'_>> = runs
@@ -291,14 +299,14 @@ impl MergeTrain<'_> {
     }
 
     /// Runs the `session_start` hooks, which prepare each checkout.
-    fn set_up(&self, cars: &[StackedEntry], at: &TrainPlace<'_>) {
+    fn set_up(&self, entries: &[StackedEntry], at: &TrainPlace<'_>) {
         let mut done: Vec<Hook> = Vec::new();
-        for StackedEntry { car, .. } in cars {
-            let kind = car.task.spec.kind.as_deref();
+        for StackedEntry { entry, .. } in entries {
+            let kind = entry.task.spec.kind.as_deref();
             let hooks = self.hooks.resolve(Point::SessionStart.name(), kind).into_iter().cloned();
             let hooks: Vec<Hook> =
                 hooks.filter(|hook| !done.iter().any(|known| known.is_alike(hook))).collect();
-            self.run(&hooks, &Point::SessionStart, car, at);
+            self.run(&hooks, &Point::SessionStart, entry, at);
             done.extend(hooks);
         }
     }
@@ -313,7 +321,7 @@ impl MergeTrain<'_> {
         if !tests.iter().any(|(_, _, hook)| needs_changes(hook)) {
             return Ok(None);
         }
-        let diff = self.shop.repo.diff(base, commit, 0).map_err(StepError::from)?;
+        let diff = self.delivery_tools.repo.diff(base, commit, 0).map_err(StepError::from)?;
         let lines = diff.files.into_iter().map(|file| (file.path, file.added + file.deleted));
         Ok(Some(lines.collect()))
     }

@@ -3,12 +3,12 @@
 use hookloop_core::excerpt::clipped_chars;
 use serde_json::json;
 
-use super::super::{ForgeError, ForgeMerge, MergeMethod, MergeWish, RequestState};
+use super::super::{ForgeError, ForgeMerge, MergeMethod, MergeOptions, RequestState};
 use super::answers::{MergeAnswer, PullAnswer, RepoAnswer};
 use super::{BODY_MAX, GitHub, TITLE_MAX};
 
 impl GitHub {
-    pub(super) fn merged(&self, number: u64, how: &MergeWish) -> Result<ForgeMerge, ForgeError> {
+    pub(super) fn merged(&self, number: u64, how: &MergeOptions) -> Result<ForgeMerge, ForgeError> {
         let mut body = json!({ "sha": how.head, "merge_method": how.method.name() });
         // A rebase keeps the existing messages.
         if how.method != MergeMethod::Rebase {
@@ -32,7 +32,7 @@ impl GitHub {
     fn in_the_way(
         &self,
         number: u64,
-        how: &MergeWish,
+        how: &MergeOptions,
         said: &ForgeError,
     ) -> Result<ForgeMerge, ForgeError> {
         let pull = self.pull(number)?;

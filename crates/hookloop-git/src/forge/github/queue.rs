@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::super::{
-    ForgeError, MergeMethod, MergeStatus, MergeWish, QueueExit, QueuePlace, QueueStatus,
+    ForgeError, MergeMethod, MergeOptions, MergeStatus, QueueExit, QueuePlace, QueueStatus,
 };
 use super::answers::PullAnswer;
 use super::{BODY_MAX, GitHub, TITLE_MAX};
@@ -262,7 +262,7 @@ impl GitHub {
         }
     }
 
-    pub(super) fn auto_merged(&self, number: u64, how: &MergeWish) -> Result<(), ForgeError> {
+    pub(super) fn auto_merged(&self, number: u64, how: &MergeOptions) -> Result<(), ForgeError> {
         let pull: PullAnswer = self.pull(number)?;
         let method = match how.method {
             MergeMethod::Squash => "SQUASH",

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::super::{ForgeError, RequestWish};
+use super::super::{ForgeError, MergeRequestDraft};
 use super::GitHub;
 use super::answers::{PullAnswer, PullEvent};
 
@@ -27,12 +27,12 @@ impl GitHub {
     pub(super) fn add_labels(
         &self,
         pull: &PullAnswer,
-        wish: &RequestWish,
+        draft: &MergeRequestDraft,
     ) -> Result<(), ForgeError> {
         // GitHub ignores the case of labels.
         let has =
             |name: &String| pull.labels.iter().any(|label| label.name.eq_ignore_ascii_case(name));
-        let missing: Vec<&String> = wish.labels.iter().filter(|name| !has(name)).collect();
+        let missing: Vec<&String> = draft.labels.iter().filter(|name| !has(name)).collect();
         if missing.is_empty() {
             return Ok(());
         }
@@ -43,11 +43,11 @@ impl GitHub {
     pub(super) fn ask_for_reviews(
         &self,
         pull: &PullAnswer,
-        wish: &RequestWish,
+        draft: &MergeRequestDraft,
     ) -> Result<(), ForgeError> {
         let users = pull.requested_reviewers.iter().map(|user| user.login.clone());
         let teams = pull.requested_teams.iter().map(|team| format!("{TEAM}{}", team.slug));
-        let mut missing = wish.reviewers.clone();
+        let mut missing = draft.reviewers.clone();
         missing.retain(without(users.chain(teams).collect()));
         if !missing.is_empty() {
             // A reviewer who has answered is no longer listed as requested.

@@ -39,7 +39,7 @@ struct DoctorFacts {
     settings: Option<ProjectSettings>,
 }
 
-/// Returns all findings: those that stop the rest first, then group by group.
+/// Returns all findings, group by group: groups with findings that stop the rest come first.
 pub(super) fn all(context: &CommandContext) -> Vec<Finding> {
     let mut first = Vec::new();
     let known = know(context, &mut first);
@@ -74,8 +74,17 @@ pub(super) fn all(context: &CommandContext) -> Vec<Finding> {
     rest.retain(|finding| {
         !first.iter().any(|known| known.about == finding.about && known.group == finding.group)
     });
-    rest.sort_by_key(|finding| FindingGroup::ALL.iter().position(|group| *group == finding.group));
-    first.into_iter().chain(rest).collect()
+    let urgent: Vec<FindingGroup> = first.iter().map(|finding| finding.group).collect();
+    let mut findings: Vec<Finding> = first.into_iter().chain(rest).collect();
+    findings.sort_by_key(|finding| group_rank(&urgent, finding.group));
+    findings
+}
+
+/// Returns the position of a group: those with urgent findings come first, and no group twice.
+fn group_rank(urgent: &[FindingGroup], group: FindingGroup) -> usize {
+    let position = |groups: &[FindingGroup]| groups.iter().position(|known| *known == group);
+    position(urgent)
+        .unwrap_or_else(|| urgent.len() + position(&FindingGroup::ALL).unwrap_or_default())
 }
 
 fn know(context: &CommandContext, first: &mut Vec<Finding>) -> DoctorFacts {

@@ -95,7 +95,6 @@ impl HookTrustArgs {
                     let standing = consent.trust.standing(seen).name();
                     json!({ "name": seen.definition.name, "digest": seen.digest, "trust": standing,
                         "missing_script": seen.missing_script(),
-                        "uncovered": seen.named.unresolved,
                         "definition": seen.definition })
                 })
                 .collect();
@@ -142,12 +141,8 @@ fn screen(out: &mut CommandOutput, consent: &HookConsent, digest: &str) -> CliRe
         })?;
     }
     for one in seen {
-        let name = visible(&one.definition.name);
-        if let Some(sentence) = one.named.uncovered() {
-            let sentence = visible(&sentence);
-            out.line(format_args!("{BOLD}warning:{BOLD:#} `{name}`: {sentence}"))?;
-        }
         let Some(script) = one.missing_script() else { continue };
+        let name = visible(&one.definition.name);
         let script = visible(script);
         let from = one.definition.cwd.as_deref().map_or(String::new(), |cwd| format!(" in {cwd}"));
         out.line(format_args!(
@@ -162,7 +157,11 @@ fn screen(out: &mut CommandOutput, consent: &HookConsent, digest: &str) -> CliRe
     let (weaker, stronger): (Vec<_>, Vec<_>) =
         consent.changes.iter().partition(|change| change.needs_consent());
     if !weaker.is_empty() {
-        out.line(format_args!("{BOLD}Fewer or weaker gates than you trusted:{BOLD:#}"))?;
+        let heading = match weaker.iter().any(|change| change.is_weaker()) {
+            true => "Fewer or weaker gates than you trusted",
+            false => "Gates changed since you trusted them",
+        };
+        out.line(format_args!("{BOLD}{heading}:{BOLD:#}"))?;
     }
     for change in weaker {
         out.line(format_args!("  - {}", visible(&change.to_string())))?;

@@ -92,7 +92,7 @@ fn asked(context: &mut CommandContext, directories: &[FoundDirectory]) -> CliRes
             Err(why) => writeln!(anstream::stderr(), "{why}")?,
         }
     }
-    Err(not_written())
+    Err(not_written("no directories were chosen"))
 }
 
 /// The numbers of an answer, each from 1 to `count`.

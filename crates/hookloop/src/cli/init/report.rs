@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use super::file::{in_directory, not_ready, program_missing, why_not};
 use super::{CLAUDE, InitPlan, TriedGate, outer_project};
 use crate::cli::context::CommandContext;
-use crate::error::CliResult;
+use crate::error::{CliError, CliResult, FailureKind};
 use crate::output::{BOLD, DIM, cut_to_terminal};
 use crate::present::now;
 use crate::sanitize::{plain, plain_output};
@@ -194,6 +194,15 @@ pub(super) fn kept(context: &mut CommandContext, place: &ProjectPaths) -> CliRes
     out.line(format_args!("Kept {}", place.config().display()))?;
     out.line(format_args!("State is in {}", place.state.display()))?;
     out.line(format_args!("Next: hookloop doctor  {DIM}# check that everything works{DIM:#}"))
+}
+
+/// Reports that the user declined. The exit code is that of a refused command.
+pub(super) fn declined(context: &mut CommandContext) -> CliResult {
+    if context.out.json {
+        return Err(CliError::refused("nothing was written"));
+    }
+    context.exit = FailureKind::Refused.exit_code();
+    context.out.line("Nothing was written.")
 }
 
 pub(super) fn done(

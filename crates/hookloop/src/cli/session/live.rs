@@ -7,7 +7,7 @@ use std::time::Instant;
 use anstyle::{AnsiColor, Style};
 use hookloop_core::event::EventBody;
 use hookloop_core::session::plan::{CompactCount, CostFigure};
-use hookloop_core::session::{LimitDecision, Session, SessionLimits, Usage};
+use hookloop_core::session::{LimitDecision, Session, SessionLimits, SessionOutcome, Usage};
 use hookloop_core::shared_budget::SharedBudget;
 use hookloop_core::time::Timestamp;
 use hookloop_engine::session::now::NowBoard;
@@ -17,7 +17,7 @@ use hookloop_engine::session::world::PauseReason;
 use hookloop_engine::session::{SessionHandle, SessionUpdate};
 use hookloop_engine::store::StoredEvent;
 
-use super::status_line::{StatusLine, status_line};
+use super::status_line::{StatusLine, StatusText, status_line};
 use crate::error::CliResult;
 use crate::json_output::EventJson;
 use crate::output::{BOLD, CommandOutput, DIM};
@@ -38,6 +38,8 @@ pub(crate) struct SessionHeading<'a> {
     /// The permissions of its agents.
     pub(crate) powers: &'a [String],
     pub(crate) budget: &'a SharedBudget,
+    /// Whether a gate can prove the session's work.
+    pub(crate) has_gates: bool,
 }
 
 /// Shows a session.
@@ -56,6 +58,8 @@ pub(crate) struct LiveSession<'o> {
     screen: Option<Screen>,
     /// The lines of the last iteration while a screen was open: closing the screen clears it.
     unsaid: VecDeque<String>,
+    /// The text of the last event, whose reason is not repeated.
+    last_text: String,
     /// After a failed write nothing more is printed; the session continues.
     has_failed: bool,
 }
@@ -76,6 +80,7 @@ impl<'o> LiveSession<'o> {
         let began = Instant::now();
         let screen = None;
         let unsaid = VecDeque::new();
+        let last_text = String::new();
         let has_failed = false;
         let mut live = LiveSession {
             out,
@@ -89,6 +94,7 @@ impl<'o> LiveSession<'o> {
             status,
             screen,
             unsaid,
+            last_text,
             has_failed,
         };
         if !live.out.json {
@@ -99,7 +105,8 @@ impl<'o> LiveSession<'o> {
             for line in heading.powers {
                 live.line(format!("{DIM}{line}{DIM:#}"));
             }
-            live.line(format!("{DIM}done when {}{DIM:#}", present::stop_when(plan)));
+            let stop_when = present::stop_when(plan, heading.has_gates);
+            live.line(format!("{DIM}done when {stop_when}{DIM:#}"));
             live.line(format!("{DIM}limits: {}{DIM:#}", plan.limits));
             if plan.delivers {
                 let SessionLimits { max_remediations, max_continuations, .. } = plan.limits;
@@ -134,6 +141,7 @@ impl<'o> LiveSession<'o> {
             Some(_) => {
                 self.screen = None;
                 self.unsaid.clear();
+                self.last_text.clear();
                 self.status = status_line(self.out, &self.board);
                 let id = &self.id;
                 self.line(format!(
@@ -162,8 +170,12 @@ impl<'o> LiveSession<'o> {
             self.has_failed |= shown.is_err();
             return;
         }
-        let Some((weight, text)) = present::line(&stored.event.body, &self.limits) else {
+        let Some((weight, whole)) = present::line(&stored.event.body, &self.limits) else {
             return;
+        };
+        let text = match &stored.event.body {
+            EventBody::SessionTaskReleased(_) => without_known_reason(&whole, &self.last_text),
+            _ => whole.as_str(),
         };
         let line = match weight {
             StepSeverity::Heading => format!("{BOLD}{text}{BOLD:#}"),
@@ -174,6 +186,7 @@ impl<'o> LiveSession<'o> {
         let details = present::details(&stored.event.body);
         let details = details.into_iter().map(|detail| format!("  {DIM}{detail}{DIM:#}"));
         let lines = std::iter::once(line).chain(details);
+        self.last_text = whole;
         if self.screen.is_none() {
             lines.for_each(|line| self.line(line));
             return;
@@ -205,10 +218,14 @@ impl<'o> LiveSession<'o> {
             StepSeverity::Bad => BAD.bold(),
             _ => BOLD,
         };
+        let text = match &session.outcome {
+            Some(SessionOutcome::NeedsHuman { .. }) => without_known_reason(&text, &self.last_text),
+            _ => text.as_str(),
+        };
         self.out.line(format_args!("{style}{text}{style:#}"))?;
         for receipt in session.receipts.iter().filter(|receipt| receipt.is_green()) {
-            let tree = receipt.tree.as_deref().map(|tree| format!("on tree {tree}"));
-            let tree = tree.unwrap_or_else(|| "outside of a git repository".to_owned());
+            let tree = receipt.tree.as_deref().map(|tree| format!("tree {tree}"));
+            let tree = present::on_tree(tree.as_deref());
             let took = present::duration(receipt.duration_ms);
             self.out.line(format_args!(
                 "  {DIM}receipt: {} passed in {took} {tree}{DIM:#}",
@@ -218,8 +235,11 @@ impl<'o> LiveSession<'o> {
         if let Some(text) = present::outputs_left(session) {
             self.out.line(format_args!("  {DIM}{text}{DIM:#}"))?;
         }
+        if let Some(advice) = present::no_changes_advice(session) {
+            self.out.line(format_args!("  {DIM}{advice}{DIM:#}"))?;
+        }
         if let Some(next) = next {
-            self.out.line(format_args!("  {DIM}run:{DIM:#} {next}"))?;
+            self.out.line(format_args!("  {}", next.line()))?;
         }
         self.out.flush()
     }
@@ -237,7 +257,11 @@ impl SessionObserver for LiveSession<'_> {
                 let count = u32::try_from(count).unwrap_or(u32::MAX);
                 self.now(|| format!("{point}: {}", present::counted(count, "hook", "hooks")));
             }
-            SessionUpdate::Turn { iteration, .. } => self.now(|| self.usage_of_limits(iteration)),
+            SessionUpdate::Turn { iteration, .. } => {
+                if let Some(status) = &self.status {
+                    status.now(self.usage_of_limits(iteration));
+                }
+            }
             SessionUpdate::Said(text) => {
                 if let Some(status) = &self.status
                     && let text = String::from_utf8_lossy(text)
@@ -302,12 +326,11 @@ impl SessionObserver for LiveSession<'_> {
 }
 
 impl LiveSession<'_> {
-    /// Returns the usage against the limits.
-    fn usage_of_limits(&self, iteration: u32) -> String {
+    /// Returns the usage against the limits as a text whose time goes on.
+    fn usage_of_limits(&self, iteration: u32) -> StatusText {
         let SessionLimits { max_iterations, max_duration_ms, max_tokens, max_cost_micros, .. } =
             self.limits;
-        let ran_ms = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
-        let ran = present::duration(ran_ms);
+        let began = self.began;
         let most = present::duration(max_duration_ms);
         let used = if self.used.is_none() {
             String::new()
@@ -320,7 +343,11 @@ impl LiveSession<'_> {
                     .of(max_cost_micros)
             )
         };
-        format!("iteration {iteration} of {max_iterations}, {ran} of {most}{used} | agent")
+        Box::new(move || {
+            let ran_ms = i64::try_from(began.elapsed().as_millis()).unwrap_or(i64::MAX);
+            let ran = present::clock(ran_ms);
+            format!("iteration {iteration} of {max_iterations}, {ran} of {most}{used} | agent")
+        })
     }
 
     fn pause(&mut self, ms: u64, reason: PauseReason) {
@@ -342,7 +369,8 @@ impl LiveSession<'_> {
 
     fn now(&self, what: impl FnOnce() -> String) {
         if let Some(status) = &self.status {
-            status.now(what());
+            let text = what();
+            status.now(Box::new(move || text.clone()));
         }
     }
 
@@ -387,5 +415,31 @@ impl LiveSession<'_> {
             }
         }
         None
+    }
+}
+
+/// Returns the text without its reason, if the line before it ends with the same reason.
+fn without_known_reason<'t>(text: &'t str, line_before: &str) -> &'t str {
+    match text.split_once(": ") {
+        Some((head, reason)) if line_before.ends_with(&format!(": {reason}")) => head,
+        _ => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reason_is_not_printed_twice_in_a_row() {
+        let check = |text: &str, line_before: &str, expected: &str| {
+            assert_eq!(without_known_reason(text, line_before), expected, "after {line_before}");
+        };
+        let text = "needs a human after 1 iteration, 87 ms: `make` can't run: not found";
+        let short = "needs a human after 1 iteration, 87 ms";
+        check(text, "a gate needs a human: `make` can't run: not found", short);
+        check(text, "agent took 1 s; message: not found", text);
+        check(text, "", text);
+        check("task a needs a human: no key", "needs a human: no key", "task a needs a human");
     }
 }

@@ -38,6 +38,9 @@ pub(super) fn status_line(out: &CommandOutput, board: &NowBoard) -> Option<Statu
     }
 }
 
+/// A text that is made again for each drawing.
+pub(super) type StatusText = Box<dyn Fn() -> String + Send>;
+
 /// The display of a running session's step: the last line of a terminal, which is redrawn, or a few lines in a pipe.
 pub(super) struct StatusLine {
     shared: Arc<Mutex<StatusContent>>,
@@ -45,7 +48,7 @@ pub(super) struct StatusLine {
 }
 
 struct StatusContent {
-    what: String,
+    what: Option<StatusText>,
     since: Instant,
     said: String,
     board: NowBoard,
@@ -66,7 +69,7 @@ struct PipeLines {
 
 impl StatusLine {
     fn start(place: StatusPlace, board: &NowBoard) -> StatusLine {
-        let what = String::new();
+        let what = None;
         let said = String::new();
         let shown =
             StatusContent { what, since: Instant::now(), said, board: board.clone(), place };
@@ -88,9 +91,9 @@ impl StatusLine {
         StatusLine { shared, over }
     }
 
-    pub(super) fn now(&self, what: String) {
+    pub(super) fn now(&self, what: StatusText) {
         let mut shown = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
-        shown.what = what;
+        shown.what = Some(what);
         shown.since = Instant::now();
         shown.said = String::new();
     }
@@ -132,14 +135,14 @@ impl StatusContent {
         match &mut self.place {
             StatusPlace::Pipe(lines) => lines.tell(&record, at),
             StatusPlace::Terminal => {
-                let text = match record.hooks.first() {
-                    Some(hook) => {
+                let text = match (record.hooks.first(), &self.what) {
+                    (Some(hook), _) => {
                         format!("{}  {}", now::line(&record, at), now::last_output(hook, at))
                     }
-                    None if self.what.is_empty() => return,
-                    None => {
+                    (None, None) => return,
+                    (None, Some(what)) => {
                         let seconds = self.since.elapsed().as_secs();
-                        format!("{} {seconds} s  {}", self.what, self.said)
+                        format!("{} {seconds} s  {}", what(), self.said)
                     }
                 };
                 let line = cut_to_terminal(&format!("  {text}"));

@@ -19,7 +19,7 @@ use crate::sanitize::plain;
 pub(in crate::cli) fn run(
     context: &mut CommandContext,
     project: &Project,
-    wish: SessionRequest,
+    request: SessionRequest,
     stop: StopSwitch,
     look: SessionDisplay,
 ) -> CliResult {
@@ -27,8 +27,8 @@ pub(in crate::cli) fn run(
     let id = open::fresh_session();
     let cancel = stop.cancel().clone();
     let worktree = checkout::worktree(project, runner, &id, &cancel).map_err(failed)?;
-    let wish = SessionRequest { checkout: CheckoutUse::Worktree(worktree.path), ..wish };
-    let opened = match open::start_as(project, runner, wish, id.clone()) {
+    let request = SessionRequest { checkout: CheckoutUse::Worktree(worktree.path), ..request };
+    let opened = match open::start_as(project, runner, request, id.clone()) {
         Ok(opened) => opened,
         Err(error) => {
             // A worktree that can't be removed now is listed by `hookloop worktrees list`.

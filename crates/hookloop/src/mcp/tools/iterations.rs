@@ -89,16 +89,16 @@ struct LoopArguments {
 }
 
 fn start(tools: &AgentTools, arguments: Arguments) -> ToolAnswer {
-    let wish: LoopArguments = read(arguments)?;
+    let request: LoopArguments = read(arguments)?;
     let promises: Result<Vec<Promise>, ToolRefusal> =
-        wish.completion_promises.iter().map(|text| promise(text)).collect();
-    let wish = LoopStart {
-        task: wish.task_id,
-        max_iterations: wish.max_iterations,
+        request.completion_promises.iter().map(|text| promise(text)).collect();
+    let request = LoopStart {
+        task: request.task_id,
+        max_iterations: request.max_iterations,
         promises: promises?,
-        circuit_breaker: wish.circuit_breaker_threshold,
+        circuit_breaker: request.circuit_breaker_threshold,
     };
-    let iteration = tools.start(&wish)?;
+    let iteration = tools.start(&request)?;
     Ok(present([
         ("iterationId", json!(iteration.id.as_str())),
         ("taskId", json!(iteration.task)),

@@ -15,8 +15,8 @@ use hookloop_engine::store::SessionRow;
 use super::{FAILURES_SHOWN, RECORD_MAX, StateReasons};
 use crate::environment::machine;
 use crate::error::CliResult;
-use crate::present::outcome::{is_unpriced_limit, why_unproven};
-use crate::present::{now, session as sessions};
+use crate::present::outcome::{is_unpriced_limit, no_changes_advice, why_unproven};
+use crate::present::{now, on_tree, session as sessions};
 
 /// The start of a reason that is a receipt of a gate.
 pub(crate) const RECEIPT: &str = "receipt: ";
@@ -24,20 +24,21 @@ pub(crate) const RECEIPT: &str = "receipt: ";
 /// Returns the reasons of a session.
 pub(crate) fn of_session(row: &SessionRow, session: &Session, is_running: bool) -> StateReasons {
     let mut reasons = of_outcome(session);
+    reasons.extend(no_changes_advice(session).map(str::to_owned));
     reasons.extend(of_last_turn(session));
     for check in session.failing.iter().flatten() {
         let verb = if check.starts_with(FILES_CHANGED) { "" } else { "fails: " };
         reasons.push(format!("{verb}{check}"));
     }
     for receipt in &session.receipts {
-        let tree = receipt.tree.as_deref().unwrap_or("no tree");
-        reasons.push(format!("{RECEIPT}{} {} on {tree}", receipt.gate, receipt.status));
+        let tree = on_tree(receipt.tree.as_deref());
+        reasons.push(format!("{RECEIPT}{} {} {tree}", receipt.gate, receipt.status));
     }
     reasons.push(counts(session));
     if !session.pending.is_empty() {
         let count = u32::try_from(session.pending.len()).unwrap_or(u32::MAX);
-        let waits = counted(count, "output waits", "outputs wait");
-        reasons.push(format!("{waits} for a prompt"));
+        let pending = counted(count, "text is pending", "texts are pending");
+        reasons.push(format!("{pending} for the next prompt"));
     }
     StateReasons {
         state: sessions::state(row, is_running, &machine()).name().to_owned(),

@@ -83,7 +83,7 @@ fn of_ready(project: &Project, task: &Task) -> CliResult<ReasonsAndNext> {
         let next = resume.unwrap_or_else(|| "hookloop run --tasks --agent …".to_owned());
         return Ok((reasons, next));
     }
-    let text = "no session starts: the gates are fewer or weaker than the trusted gates";
+    let text = "no session starts: gates changed since you trusted them";
     reasons.push(text.to_owned());
     reasons.extend(weakened);
     Ok((reasons, "hookloop hooks trust".to_owned()))

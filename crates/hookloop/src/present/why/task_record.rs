@@ -11,6 +11,7 @@ use hookloop_engine::project::Project;
 
 use super::RECORD_MAX;
 use crate::error::CliResult;
+use crate::present::on_tree;
 
 /// Events of a session that are read for its work on a task.
 const SESSION_EVENTS_MAX: usize = 100_000;
@@ -73,8 +74,8 @@ fn started_lines(project: &Project, id: &TaskId, claim: &Claim) -> CliResult<Vec
     let iterations = counted(iterations, "iteration", "iterations");
     let mut lines = vec![format!("{session}{of} claimed the task: {} in {iterations}", plan.agent)];
     for receipt in receipts {
-        let tree = receipt.tree.as_deref().unwrap_or("no tree");
-        lines.push(format!("gate {} {} on {tree}", receipt.gate, receipt.status));
+        let tree = on_tree(receipt.tree.as_deref());
+        lines.push(format!("gate {} {} {tree}", receipt.gate, receipt.status));
     }
     Ok(lines)
 }

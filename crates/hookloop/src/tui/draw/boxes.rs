@@ -1,5 +1,6 @@
 //! Boxes above a view: help, questions, typed texts.
 
+use hookloop_core::session::SessionState;
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
@@ -8,6 +9,7 @@ use ratatui::widgets::{Block, Clear};
 use super::{put_all, said, wrapped};
 use crate::present;
 use crate::tui::dialog::ScreenDialog;
+use crate::tui::keys::{can_resume, is_open};
 use crate::tui::state::{ScreenState, ScreenView};
 use crate::tui::theme::{BOLD, DIM, PLAIN};
 
@@ -61,24 +63,39 @@ pub(super) fn keys(state: &ScreenState) -> Vec<Keys> {
             keys.extend(can(line.is_some_and(|line| line.can_resume), ("r", "resume")));
             keys
         }
-        ScreenView::Sessions => vec![
-            ("enter", "open"),
-            ("m", "message"),
-            ("p", "pause"),
-            ("r", "resume"),
-            ("/", "filter"),
-        ],
+        ScreenView::Sessions => {
+            let mut keys = vec![("enter", "open")];
+            keys.extend(of_session(state));
+            keys.push(("/", "filter"));
+            keys
+        }
         ScreenView::Tasks => vec![("enter", "open"), ("c", "completed"), ("/", "filter")],
-        ScreenView::Session => vec![
-            ("←→", "iteration"),
-            ("↑↓", "step"),
-            ("o", "output"),
-            ("m", "message"),
-            ("p", "pause"),
-            ("w", "pending"),
-        ],
+        ScreenView::Session => {
+            let mut keys = vec![("←→", "iteration"), ("↑↓", "step"), ("o", "output")];
+            keys.extend(of_session(state));
+            keys.push(("w", "pending"));
+            keys
+        }
     };
     keys.extend([("?", "help"), ("q", "quit")]);
+    keys
+}
+
+/// The keys that act on the selected session in its state.
+fn of_session(state: &ScreenState) -> Vec<Keys> {
+    let Some((id, session)) = state.subject() else { return Vec::new() };
+    let mut keys = Vec::new();
+    if is_open(session) {
+        keys.push(("m", "message"));
+    } else if state.question_of(&id).is_some() {
+        keys.push(("m", "answer"));
+    }
+    if session == SessionState::Running {
+        keys.push(("p", "pause"));
+    }
+    if can_resume(session) {
+        keys.push(("r", "resume"));
+    }
     keys
 }
 

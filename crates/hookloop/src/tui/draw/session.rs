@@ -15,7 +15,7 @@ use crate::present::{StepSeverity, clock, now};
 use crate::tui::data::{AgentOutput, SessionContent};
 use crate::tui::state::ScreenState;
 use crate::tui::steps;
-use crate::tui::theme::{BOLD, DIM, PLAIN, sign};
+use crate::tui::theme::{BOLD, DIM, PLAIN, sign, state_name};
 
 /// Columns of the list of iterations.
 const PARTS: u16 = 24;
@@ -54,10 +54,12 @@ fn heading(state: &ScreenState, shown: &SessionContent) -> Vec<Line<'static>> {
     let session = &shown.session;
     let plan = &shown.session.plan;
     let limits = &plan.limits;
-    let style = state.theme.session(shown.state);
+    let is_unproven = shown.is_unproven();
+    let style = state.theme.session(shown.state, is_unproven);
+    let (sign, name) = (sign(shown.state, is_unproven), state_name(shown.state, is_unproven));
     let work = present::work(&plan.work);
     let first_line = vec![
-        Span::styled(format!("{} {}", sign(shown.state), shown.state), style),
+        Span::styled(format!("{sign} {name}"), style),
         Span::raw("  "),
         said(shown.id.as_str(), BOLD),
         Span::raw("  "),

@@ -10,11 +10,11 @@ use super::{cell, choose, put, said};
 use crate::tui::data::SessionLine;
 use crate::tui::state::ScreenState;
 use crate::tui::steps::ago;
-use crate::tui::theme::{BOLD, DIM, PLAIN, sign};
+use crate::tui::theme::{BOLD, DIM, PLAIN, sign, state_name};
 
 /// Widths of the columns, each with the space after it.
 const ID: usize = 14;
-const STATE: usize = 13;
+const STATE: usize = 21;
 const TURNS: usize = 5;
 const AGE: usize = 5;
 const COST: usize = 10;
@@ -73,12 +73,13 @@ fn cost_cell(row: &SessionRow) -> String {
 
 fn session(state: &ScreenState, line: &SessionLine, width: u16) -> Line<'static> {
     let row = &line.row;
-    let style = state.theme.session(line.state);
+    let is_unproven = line.is_unproven();
+    let style = state.theme.session(line.state, is_unproven);
     let age = ago(state.now.millis_since(row.started_at));
     let mut spans = vec![
-        Span::styled(format!("{} ", sign(line.state)), style),
+        Span::styled(format!("{} ", sign(line.state, is_unproven)), style),
         Span::raw(cell(row.id.as_str(), ID - 1) + " "),
-        Span::styled(cell(line.state.name(), STATE - 1) + " ", style),
+        Span::styled(cell(state_name(line.state, is_unproven), STATE - 1) + " ", style),
         Span::raw(cell(&row.iteration.to_string(), TURNS)),
         Span::styled(cell(&age, AGE), DIM),
     ];

@@ -175,9 +175,9 @@ impl LayeredGraph {
             let mut free = 0;
             for node in layer {
                 let near = &self.before[*node];
-                let wish =
+                let wanted =
                     near.iter().map(|near| y[*near]).sum::<u64>() / (near.len().max(1) as u64);
-                y[*node] = wish.max(free);
+                y[*node] = wanted.max(free);
                 free = y[*node] + sizes.height + sizes.down;
             }
         }

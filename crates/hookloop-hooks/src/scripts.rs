@@ -81,10 +81,14 @@ impl NamedFiles {
     ) -> NamedFiles {
         let mut named = NamedFiles::default();
         for (place, word) in words(root, text).into_iter().enumerate() {
-            if word.text.is_empty() || word.is_written || known.contains_key(&place) {
+            if word.text.is_empty() || known.contains_key(&place) {
                 continue;
             }
             let path = base.join(&word.text);
+            // A program counts in any case: quotes and comments can hide that it is no target.
+            if word.is_written && !real(&path).is_some_and(|real| is_program(&real)) {
+                continue;
+            }
             let is_run = word.is_command || word.is_interpreted;
             let Some(real) = real(&path) else {
                 if is_run && word.text.contains('/') && path.starts_with(root) {
@@ -167,29 +171,41 @@ fn words(root: &Path, text: &CommandText) -> Vec<ScriptWord> {
         CommandText::Exec(args) => arguments(root, args),
         CommandText::Shell(line) => split(&spelled_out(root, line)),
     };
-    let (mut expects_command, mut is_interpreted, mut is_value) = (true, false, false);
-    let mut is_written = false;
+    let (mut expects_command, mut is_value, mut is_written) = (true, false, false);
+    // The interpreter whose script is expected, and whether the next word is the value of an option.
+    let mut interpreter: Option<String> = None;
+    let mut takes_value = false;
     let mut quote = None;
     for word in &mut words {
-        if word.is_continuation() {
-            continue;
-        }
         if word.is_code {
-            (expects_command, is_interpreted) = (false, false);
+            (expects_command, interpreter) = (false, None);
             continue;
         }
         if word.begins_line {
-            (expects_command, is_interpreted) = (true, false);
+            (expects_command, interpreter) = (true, None);
         }
-        if !word.text.is_empty() {
+        let is_continued = word.is_continued();
+        let text = word.text.strip_suffix('\\').filter(|_| is_continued).unwrap_or(&word.text);
+        if !text.is_empty() {
             word.is_written = std::mem::take(&mut is_written);
             let is_assignment = is_value || word.separator == Some('=');
             word.is_command = expects_command && !is_assignment;
-            word.is_interpreted = is_interpreted;
-            let passes_on = BEFORE_COMMANDS.contains(&word.text.as_str());
+            word.is_interpreted = interpreter.is_some();
+            let passes_on = BEFORE_COMMANDS.contains(&text);
             expects_command &= is_assignment || passes_on;
-            is_interpreted =
-                is_interpreter(&word.text) || (is_interpreted && word.text.starts_with('-'));
+            let was_value = std::mem::take(&mut takes_value);
+            interpreter = match interpreter {
+                _ if is_interpreter(text) => program_name(text).map(str::to_owned),
+                Some(name) if was_value => Some(name),
+                Some(name) if is_option(&name, text) => {
+                    takes_value = has_value(&name, text);
+                    Some(name)
+                }
+                _ => None,
+            };
+        }
+        if is_continued {
+            continue;
         }
         is_value = word.separator == Some('=');
         quote = word.quote_after(quote);
@@ -204,9 +220,9 @@ fn words(root: &Path, text: &CommandText) -> Vec<ScriptWord> {
 }
 
 impl ScriptWord {
-    /// Whether the word is a backslash that joins two lines.
-    fn is_continuation(&self) -> bool {
-        self.text == "\\" && self.separator == Some('\n')
+    /// Whether a backslash at the end of the word joins two lines.
+    fn is_continued(&self) -> bool {
+        self.separator == Some('\n') && self.text.ends_with('\\')
     }
 
     /// Returns the quote that is open after the word, from the one that is open before it.
@@ -244,7 +260,7 @@ fn arguments(root: &Path, args: &[String]) -> Vec<ScriptWord> {
     for arg in args {
         let is_shell = interpreter.is_some_and(|name| SHELLS.contains(&name));
         let is_value = std::mem::take(&mut takes_value);
-        let is_option = !is_value && (arg.starts_with('-') || is_shell && arg.starts_with('+'));
+        let is_option = !is_value && interpreter.is_some_and(|name| is_option(name, arg));
         // A shell reads all of its options before the line of `-c`.
         let is_code = takes_code && !is_value && !(is_shell && is_option);
         let is_line = is_code && is_shell;
@@ -262,13 +278,40 @@ fn arguments(root: &Path, args: &[String]) -> Vec<ScriptWord> {
             (interpreter, takes_code) = (None, false);
         } else if let Some(name) = interpreter.filter(|_| is_option) {
             takes_code |= is_code_option(name, arg);
-            takes_value = is_shell && !arg.starts_with("--") && arg.ends_with(['o', 'O']);
+            takes_value = has_value(name, arg);
         } else if !is_value {
             takes_code = false;
-            interpreter = arg.rsplit('/').next().filter(|name| is_interpreter(name));
+            interpreter = program_name(arg).filter(|name| is_interpreter(name));
         }
     }
     words
+}
+
+fn program_name(word: &str) -> Option<&str> {
+    word.rsplit('/').next()
+}
+
+/// Whether a word is an option of the interpreter.
+fn is_option(interpreter: &str, word: &str) -> bool {
+    word.starts_with('-') || SHELLS.contains(&interpreter) && word.starts_with('+')
+}
+
+/// Whether the value of an option is the next word.
+fn has_value(interpreter: &str, option: &str) -> bool {
+    match interpreter {
+        name if SHELLS.contains(&name) => {
+            let is_long = option.starts_with("--");
+            ["--rcfile", "--init-file"].contains(&option)
+                || !is_long && option.ends_with(['o', 'O'])
+        }
+        "python" | "python3" => ["-W", "-X"].contains(&option),
+        "perl" | "ruby" => option == "-I",
+        "node" | "bun" | "deno" => {
+            ["-r", "--require", "--import", "--loader", "-C"].contains(&option)
+        }
+        "php" => ["-d", "-c"].contains(&option),
+        _ => false,
+    }
 }
 
 /// Whether an option announces code, not a file.
@@ -364,7 +407,17 @@ mod tests {
             ["if", "./a", "then", "exec", "./b", "fi"]
         );
         assert_eq!(commands("python3 -u a/b.py c"), ["python3", "-u", "a/b.py"]);
-        assert_eq!(commands("python3 \\\n a.py \\\n b.py"), ["python3", "a.py"]);
+        for (line, script) in [
+            ("python3 \\\n a.py \\\n b.py", "a.py"),
+            ("python3\\\n a.py", "a.py"),
+            ("python3 -W ignore a.py b.py", "a.py"),
+            ("bash -euo pipefail a.sh b.sh", "a.sh"),
+            ("bash +x a.sh", "a.sh"),
+            ("node --require ./b.js a.js c", "a.js"),
+        ] {
+            let run = commands(line);
+            assert_eq!(run.last().map(String::as_str), Some(script), "{line}: {run:?}");
+        }
         assert_eq!(commands("echo '==>'; ./a"), ["echo", "./a"]);
         assert_eq!(commands("test -e ./a && (cd x; ./b)"), ["test", "cd", "./b"]);
         assert_eq!(commands("echo \"$(./a)\" '`./b`'"), ["echo", "./a", "./b"]);
@@ -391,6 +444,13 @@ mod tests {
             let args = [&["bash"], options, &["./gate.sh --all"]].concat();
             let files: Vec<String> = look(&args).0.files.into_values().collect();
             assert_eq!(files, ["gate.sh"], "{options:?}");
+        }
+        for line in
+            ["# don't\nLABEL='-->' ./gate.sh", "LABEL=\\> ./gate.sh", "bash -o posix gate.sh"]
+        {
+            let text = CommandText::Shell(line.to_owned());
+            let named = NamedFiles::of_command(&root, &root, &text, &BTreeMap::new());
+            assert_eq!(named.files.into_values().collect::<Vec<_>>(), ["gate.sh"], "{line}");
         }
         // The script in the line is trusted by its bytes, like one in a plain command.
         let (named, text) = look(&["sh", "-c", "cd /; ./gate.sh -x", "name"]);

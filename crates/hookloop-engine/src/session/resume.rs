@@ -28,7 +28,7 @@ use super::journal::SessionJournal;
 use super::lookup::{OPEN_MAX, find, is_external, journal, session};
 use super::open::{SessionHandle, mark};
 use super::prompt_template::read_template;
-use super::session_directory::{be_here, is_running, lock_patiently};
+use super::session_directory::{be_elsewhere, be_here, is_running, lock_patiently};
 use super::start_checks::{check_agreement, check_known};
 use super::start_error::{MESSAGE_BYTES_MAX, StartError};
 use crate::error::EngineError;
@@ -242,10 +242,11 @@ fn find_to_resume(
     let open = project.read(|view| view.open_sessions(OPEN_MAX))?;
     let last_open = with_last_event(project, open.into_iter().filter(is_free))?;
     let all = project.read(|view| view.sessions(OPEN_MAX))?;
-    let ended = all.into_iter().filter(|row| row.is_over() && is_own(row));
-    let can_reopen =
-        |row: &SessionRow| row.machine == machine && row.state != SessionState::Complete;
-    let last_ended = with_last_event(project, ended)?.filter(can_reopen);
+    let can_reopen = |row: &SessionRow| {
+        row.is_over() && row.machine == machine && row.state != SessionState::Complete
+    };
+    let ended = all.into_iter().filter(|row| is_own(row) && can_reopen(row));
+    let last_ended = with_last_event(project, ended)?;
     let last = with_last_event(project, last_open.into_iter().chain(last_ended))?;
     let row = last.ok_or(StartError::NothingToResume)?;
     match row.state == SessionState::NeedsHuman && !has_decision {
@@ -372,9 +373,12 @@ pub fn check_resume(
     weakened.retain(|change| !matches!(change.kind, GateChangeKind::Changed(_)));
     check_agreement(weakened)?;
     read_template(project, runner)?;
-    let id = row.id;
+    let id = row.id.clone();
     let (directory, lock) =
         lock_patiently(runner, &id)?.ok_or_else(|| StartError::Running(id.clone()))?;
+    if row.machine != machine {
+        be_elsewhere(&directory);
+    }
     let session = session(project, &id)?;
     let use_of = match (checkout::has_worktree(&directory), how.share_checkout) {
         (true, _) => CheckoutUse::Worktree(PathBuf::new()),

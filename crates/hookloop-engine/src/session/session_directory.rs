@@ -109,6 +109,16 @@ pub(super) fn be_here(directory: &Path, run: u32) {
     );
 }
 
+/// Records that no start of the session was on this machine, unless one is recorded.
+///
+/// So a take-over that is refused does not make the session one of this machine.
+pub(super) fn be_elsewhere(directory: &Path) {
+    let path = directory.join(RUN);
+    if !path.exists() {
+        report_failure(fs::write(&path, "0"), &path, "a session elsewhere is not recorded");
+    }
+}
+
 pub(crate) fn directory(runner: &ExecContext, id: &SessionId) -> PathBuf {
     runner.state().join(SESSIONS).join(id.as_str())
 }
@@ -189,6 +199,16 @@ mod tests {
     use super::*;
     use hookloop_config::ids::fresh_id;
     use hookloop_hooks::trust::Trust;
+
+    #[test]
+    fn a_refused_take_over_is_not_a_start_on_this_machine() {
+        let directory = tempfile::tempdir().unwrap();
+        be_elsewhere(directory.path());
+        assert!(!was_here(directory.path(), 1));
+        be_here(directory.path(), 2);
+        be_elsewhere(directory.path());
+        assert!(was_here(directory.path(), 2));
+    }
 
     /// An open TUI probes the lock again and again.
     #[test]

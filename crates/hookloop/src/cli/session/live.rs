@@ -326,7 +326,7 @@ impl SessionObserver for LiveSession<'_> {
 }
 
 impl LiveSession<'_> {
-    /// Returns the usage against the limits as a text whose time goes on.
+    /// Returns the usage against the limits as a text whose time advances.
     fn usage_of_limits(&self, iteration: u32) -> StatusText {
         let SessionLimits { max_iterations, max_duration_ms, max_tokens, max_cost_micros, .. } =
             self.limits;

@@ -81,6 +81,11 @@ pub struct NoSuchPoint(pub String);
 const TASK_COMPLETE: &str = "on_task_complete";
 
 impl Point {
+    /// Whether hooks at the point judge the work of a session.
+    pub fn judges_work(&self) -> bool {
+        matches!(self, Point::Stop | Point::Validation)
+    }
+
     /// Returns the names of all points, except events that hooks log.
     pub fn names() -> Vec<&'static str> {
         let fixed = Point::FIXED.iter().map(|(_, name)| *name);

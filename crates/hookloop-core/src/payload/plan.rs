@@ -157,6 +157,11 @@ pub struct AgentFallback {
 /// The prefix of the agent's name in an external session.
 pub const EXTERNAL: &str = "external:";
 
+/// Whether an agent's name is that of an external session.
+pub fn is_external_agent(agent: &str) -> bool {
+    agent.starts_with(EXTERNAL)
+}
+
 /// [`EXTERNAL`] in events of format 1.
 const OLD_EXTERNAL: &str = "guest:";
 
@@ -256,7 +261,7 @@ impl SessionPlan {
 
     /// Whether the session is external: hookloop does not run its turns, and their usage is unknown.
     pub fn is_external(&self) -> bool {
-        self.agent.starts_with(EXTERNAL)
+        is_external_agent(&self.agent)
     }
 }
 

@@ -641,8 +641,7 @@ fn is_led(row: &SessionRow) -> bool {
 
 /// Whether the project has hooks at `stop` or `validation`.
 fn has_gates(project: &Project) -> bool {
-    let is_gate = |point: &Point| matches!(point, Point::Stop | Point::Validation);
-    project.rules().hooks.list().iter().any(|hook| hook.points.iter().any(is_gate))
+    project.rules().hooks.list().iter().any(|hook| hook.points.iter().any(Point::judges_work))
 }
 
 /// Returns the stop conditions of a loop on one task without registered stop hooks.

@@ -5,9 +5,8 @@ use hookloop_core::id::SessionId;
 use hookloop_core::session::facts::SessionResumed;
 use hookloop_core::session::{Session, SessionOutcome, SessionPhase, SessionState};
 use hookloop_hooks::runner::HookRunner;
-use hookloop_store::view::REVIEW;
 
-use super::lookup::{OPEN_MAX, is_external, journal, may_come_back};
+use super::lookup::{OPEN_MAX, is_external, is_review, journal, may_come_back};
 use super::open::SessionHandle;
 use super::session_directory::{LOCK, be_here, directory, lock_of_dead, was_here};
 use super::start_error::StartError;
@@ -59,8 +58,7 @@ pub fn resumable(project: &Project, runner: &HookRunner) -> Result<Vec<SessionId
     let mut found = Vec::new();
     for row in project.read(|view| view.open_sessions(OPEN_MAX))? {
         let is_here = directory(runner, &row.id).join(LOCK).exists();
-        if !is_here || row.state == SessionState::Paused || is_external(&row) || row.work == REVIEW
-        {
+        if !is_here || row.state == SessionState::Paused || is_external(&row) || is_review(&row) {
             continue;
         }
         let Some((directory, _lock)) = lock_of_dead(runner, &row.id)? else { continue };

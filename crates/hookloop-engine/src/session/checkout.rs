@@ -14,7 +14,7 @@ use hookloop_config::clock::now;
 use hookloop_config::effective::EffectiveConfig;
 use hookloop_core::id::{SessionId, TaskId};
 use hookloop_core::session::SessionWork;
-use hookloop_core::session::plan::{EXTERNAL, SessionPlan};
+use hookloop_core::session::plan::SessionPlan;
 use hookloop_core::time::Timestamp;
 use hookloop_git::files;
 use hookloop_git::repo::{BranchFate, Repo, RepoError, RepoOptions, UnsavedWork, WorktreeRemoval};
@@ -54,7 +54,7 @@ pub enum CheckoutUse {
 /// Whether a session changes the project's directory itself.
 fn works_in_checkout(plan: &SessionPlan) -> bool {
     let is_review = matches!(plan.work, SessionWork::Review(_));
-    !is_review && !plan.delivers && plan.worker.is_none() && !plan.agent.starts_with(EXTERNAL)
+    !is_review && !plan.delivers && plan.worker.is_none() && !plan.is_external()
 }
 
 /// Locks the checkout for a session, if the session changes it.

@@ -8,9 +8,11 @@ use hookloop_core::id::{SessionId, Subject};
 use hookloop_core::session::state::MESSAGE;
 use hookloop_core::session::{PipedOutput, PromptChannel, SessionState};
 use hookloop_hooks::runner::HookRunner;
-use hookloop_store::view::{REVIEW, SessionRow};
+use hookloop_store::view::SessionRow;
 
-use super::lookup::{OPEN_MAX, find, find_open, is_external, is_performed, stopped_state};
+use super::lookup::{
+    OPEN_MAX, find, find_open, is_external, is_performed, is_review, stopped_state,
+};
 use super::session_directory::{STOP, directory, is_running};
 use super::start_error::{MESSAGE_BYTES_MAX, StartError};
 use crate::project::Project;
@@ -36,7 +38,7 @@ pub fn stop(
         Some(wanted) => find(project, wanted)?,
         None => {
             let open = project.read(|view| view.open_sessions(OPEN_MAX))?;
-            let is_here = |row: &SessionRow| row.work != REVIEW && is_running(runner, &row.id);
+            let is_here = |row: &SessionRow| !is_review(row) && is_running(runner, &row.id);
             let mut here: Vec<SessionRow> = open.into_iter().filter(is_here).collect();
             match here.len() {
                 0 => return Err(StartError::NothingRuns),
@@ -52,7 +54,7 @@ pub fn stop(
     if is_external(&row) {
         return Err(StartError::External(row.id));
     }
-    if row.work == REVIEW {
+    if is_review(&row) {
         return Err(StartError::Review(row.id));
     }
     let is_here = is_running(runner, &row.id);

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use hookloop_config::clock::now;
 use hookloop_core::id::{SessionId, Subject};
-use hookloop_core::session::plan::EXTERNAL;
+use hookloop_core::session::plan::is_external_agent;
 use hookloop_core::session::{Session, SessionState};
 use hookloop_hooks::runner::HookRunner;
 use hookloop_store::view::{REVIEW, SessionRow};
@@ -25,7 +25,7 @@ const NAMED_MAX: usize = 5;
 
 /// Returns whether the session is an external session: hookloop did not start its agent.
 pub fn is_external(row: &SessionRow) -> bool {
-    row.agent.starts_with(EXTERNAL)
+    is_external_agent(&row.agent)
 }
 
 /// Returns whether the session is a review of another session's work.
@@ -92,7 +92,7 @@ pub(super) fn find_open(project: &Project, wanted: Option<&str>) -> Result<Sessi
         None => {
             let open = project.read(|view| view.open_sessions(OPEN_MAX))?;
             let mut open: Vec<SessionRow> =
-                open.into_iter().filter(|row| row.work != REVIEW).collect();
+                open.into_iter().filter(|row| !is_review(row)).collect();
             // A running session comes before an interrupted one.
             let running = open.iter().position(|row| is_performed(project, row));
             if open.is_empty() {
@@ -104,7 +104,7 @@ pub(super) fn find_open(project: &Project, wanted: Option<&str>) -> Result<Sessi
     match row.is_over() {
         true => Err(StartError::Over(row.id, row.state.to_string())),
         // A review is short and takes no requests.
-        false if row.work == REVIEW => Err(StartError::Review(row.id)),
+        false if is_review(&row) => Err(StartError::Review(row.id)),
         false => Ok(row),
     }
 }

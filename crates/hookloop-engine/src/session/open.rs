@@ -9,7 +9,7 @@ use hookloop_core::authority::ControlledAction;
 use hookloop_core::event::EventBody;
 use hookloop_core::id::{SessionId, Subject};
 use hookloop_core::promise::Promise;
-use hookloop_core::session::plan::{EXTERNAL, SessionPlan};
+use hookloop_core::session::plan::{SessionPlan, is_external_agent};
 use hookloop_core::session::{
     AgentFallback, AtRetryLimit, ConversationPolicy, Session, SessionLimits, SessionWork, StopWhen,
 };
@@ -160,7 +160,7 @@ pub fn start_as(
     id: SessionId,
 ) -> Result<SessionHandle, StartError> {
     // The agent of an external session starts it itself.
-    if !request.agent.starts_with(EXTERNAL) {
+    if !is_external_agent(&request.agent) {
         project.authorize(ControlledAction::StartSession)?;
     }
     let rules = project.rules();
@@ -172,7 +172,7 @@ pub fn start_as(
             None
         }
         _ => {
-            if !request.agent.starts_with(EXTERNAL) {
+            if !is_external_agent(&request.agent) {
                 read_template(project, runner)?;
             }
             check_agreement(gate_agreement::weakened(project, runner)?)?;
@@ -186,7 +186,7 @@ pub fn start_as(
     // An external session works in its user's directory.
     let delivers = rules.delivery.is_some()
         && request.work.is_of_tasks()
-        && !request.agent.starts_with(EXTERNAL);
+        && !is_external_agent(&request.agent);
     let plan = SessionPlan {
         name: request.name.unwrap_or_else(|| id.to_string()),
         work: request.work,

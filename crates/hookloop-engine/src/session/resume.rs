@@ -20,12 +20,12 @@ use hookloop_hooks::frozen_hooks::{FrozenHooks, FrozenSession};
 use hookloop_hooks::runner::HookRunner;
 use hookloop_hooks::trust;
 use hookloop_store::log::Seq;
-use hookloop_store::view::{REVIEW, SessionRow};
+use hookloop_store::view::SessionRow;
 
 use super::checkout::{self, CheckoutUse};
 use super::control::message;
 use super::journal::SessionJournal;
-use super::lookup::{OPEN_MAX, find, is_external, journal, session};
+use super::lookup::{OPEN_MAX, find, is_external, is_review, journal, session};
 use super::open::{SessionHandle, mark};
 use super::prompt_template::read_template;
 use super::session_directory::{be_elsewhere, be_here, is_running, lock_patiently};
@@ -233,21 +233,19 @@ fn find_to_resume(
     machine: &str,
     has_decision: bool,
 ) -> Result<SessionRow, StartError> {
-    let is_own = |row: &SessionRow| !is_external(row) && row.work != REVIEW;
+    let is_own = |row: &SessionRow| !is_external(row) && !is_review(row);
     // A running session cannot be resumed.
     let is_free = |row: &SessionRow| {
         let is_ours = row.machine == machine || row.state == SessionState::Paused;
         is_own(row) && is_ours && !is_running(runner, &row.id)
     };
     let open = project.read(|view| view.open_sessions(OPEN_MAX))?;
-    let last_open = with_last_event(project, open.into_iter().filter(is_free))?;
     let all = project.read(|view| view.sessions(OPEN_MAX))?;
     let can_reopen = |row: &SessionRow| {
         row.is_over() && row.machine == machine && row.state != SessionState::Complete
     };
     let ended = all.into_iter().filter(|row| is_own(row) && can_reopen(row));
-    let last_ended = with_last_event(project, ended)?;
-    let last = with_last_event(project, last_open.into_iter().chain(last_ended))?;
+    let last = with_last_event(project, open.into_iter().filter(is_free).chain(ended))?;
     let row = last.ok_or(StartError::NothingToResume)?;
     match row.state == SessionState::NeedsHuman && !has_decision {
         true => Err(StartError::NeedsAnswer(row.id)),
@@ -358,7 +356,7 @@ pub fn check_resume(
     if is_external(&row) {
         return Err(StartError::External(row.id));
     }
-    if row.work == REVIEW {
+    if is_review(&row) {
         return Err(StartError::Review(row.id));
     }
     let may_run_elsewhere =

@@ -143,9 +143,8 @@ pub(super) fn drive(
 
 /// Whether the project has a gate that judges a session's work.
 fn has_gates(project: &Project) -> CliResult<bool> {
-    let judges = |point: &Point| matches!(point, Point::Stop | Point::Validation);
     let hooks = project.hooks()?;
-    Ok(hooks.list().iter().any(|hook| hook.enabled && hook.points.iter().any(judges)))
+    Ok(hooks.list().iter().any(|hook| hook.enabled && hook.points.iter().any(Point::judges_work)))
 }
 
 /// Checks that all agents of a session can start, and returns their permissions in words.

@@ -1,7 +1,7 @@
 //! A turn of an agent in words.
 
 use hookloop_core::inbox::one_line;
-use hookloop_core::session::plan::{CompactCount, Dollars, EXTERNAL, counted};
+use hookloop_core::session::plan::{CompactCount, Dollars, counted, is_external_agent};
 use hookloop_core::session::{TurnEnded, TurnKind, TurnResult};
 use hookloop_core::time::Timestamp;
 
@@ -95,7 +95,7 @@ fn join(separator: &str, parts: impl IntoIterator<Item = String>) -> String {
 fn changed_files(ended: &TurnEnded) -> Option<String> {
     match ended.changed.len() {
         // The turn of an external session may begin before hookloop reads the files.
-        0 if ended.agent.starts_with(EXTERNAL) => None,
+        0 if is_external_agent(&ended.agent) => None,
         0 => Some("changed no file".to_owned()),
         count => {
             let files = counted(u32::try_from(count).unwrap_or(u32::MAX), "file", "files");

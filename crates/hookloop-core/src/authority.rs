@@ -80,6 +80,8 @@ pub enum ControlledAction {
     SetFleetBudget,
     ServeDashboard,
     CleanWorktrees,
+    CollectGarbage,
+    RestoreFiles,
     RebuildView,
     InstallHooks,
 }
@@ -96,7 +98,7 @@ const SERVICES: &[ActorKind] = &[ActorKind::Worker, ActorKind::Dispatcher];
 const WORKERS: &[ActorKind] = &[ActorKind::Worker];
 
 impl ControlledAction {
-    pub const ALL: [ControlledAction; 30] = [
+    pub const ALL: [ControlledAction; 32] = [
         ControlledAction::TrustHooks,
         ControlledAction::TrustAgents,
         ControlledAction::SwitchHook,
@@ -125,6 +127,8 @@ impl ControlledAction {
         ControlledAction::SetFleetBudget,
         ControlledAction::ServeDashboard,
         ControlledAction::CleanWorktrees,
+        ControlledAction::CollectGarbage,
+        ControlledAction::RestoreFiles,
         ControlledAction::RebuildView,
         ControlledAction::InstallHooks,
     ];
@@ -159,6 +163,8 @@ impl ControlledAction {
             ControlledAction::SetFleetBudget => ("set the budget of the fleet", NOBODY_ELSE),
             ControlledAction::ServeDashboard => ("serve the dashboard", NOBODY_ELSE),
             ControlledAction::CleanWorktrees => ("remove worktrees", NOBODY_ELSE),
+            ControlledAction::CollectGarbage => ("remove old snapshots", NOBODY_ELSE),
+            ControlledAction::RestoreFiles => ("undo turns and restore files", NOBODY_ELSE),
             ControlledAction::RebuildView => ("rebuild the view", NOBODY_ELSE),
             ControlledAction::InstallHooks => {
                 ("install hooks into the settings of an agent", NOBODY_ELSE)

@@ -23,7 +23,7 @@ use crate::payload::inbox::{NotificationClaimed, NotificationFailed, ProblemDism
 use crate::payload::piped::{HookPointCompleted, PipedOutput};
 use crate::payload::plan::SessionPlan;
 use crate::payload::session::{
-    CheckpointMade, SessionEnded, SessionOutcome, SessionReopened, SessionResumed,
+    CheckpointMade, FilesRestored, SessionEnded, SessionOutcome, SessionReopened, SessionResumed,
     SessionTaskClaimed, SessionTaskReleased, TrustDriftDetected, WorktreeRecreated,
 };
 use crate::payload::turn::{CompletionClaimed, IterationStarted, TurnEnded, TurnStarted};
@@ -159,6 +159,8 @@ pub enum EventBody {
     PauseRequested(NoData),
     /// A person requested that the session stops now.
     StopRequested(NoData),
+    /// A person restored files to a state before or after a turn.
+    FilesRestored(FilesRestored),
     SessionPaused(NoData),
     SessionResumed(SessionResumed),
     SessionEnding(SessionOutcome),

@@ -56,6 +56,7 @@ fn end(session: &mut Session, result: TurnResult, conversation: &str) {
         message: String::new(),
         promises: vec![],
         files: None,
+        tree: None,
         head: None,
         changed: vec![],
         near_misses: vec![],

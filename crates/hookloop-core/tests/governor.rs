@@ -91,6 +91,7 @@ fn turn_ended() -> TurnEnded {
         message: String::new(),
         promises: vec![],
         files: None,
+        tree: None,
         head: None,
         changed: vec![],
         is_partial: false,

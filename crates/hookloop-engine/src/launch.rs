@@ -18,6 +18,7 @@ use crate::session::observer::SessionObserver;
 use crate::session::open::SessionHandle;
 use crate::session::prompt_template::{PromptTemplateError, read_template};
 use crate::session::stop_switch::{RestSwitch, StopSwitch, StopWatch};
+use crate::session::turn_files;
 
 /// The reason why a session could not be performed to its end.
 #[derive(Debug, thiserror::Error)]
@@ -89,6 +90,7 @@ pub fn perform<O: SessionObserver>(
     let traces = project.traces.as_ref().filter(is_shown);
     let _watch = traces.map(|traces| traces.exporter.watch(project, &opened.id));
     let _stop_watch = StopWatch::new(&opened.directory, surroundings.stop.clone())?;
+    let cancel = surroundings.stop.cancel().clone();
     let mut world = LiveWorld::new(surroundings, agents)?;
     let _now = NowWriter::start(&opened.directory, world.board());
     world.remember_base_for(&hooks);
@@ -101,6 +103,7 @@ pub fn perform<O: SessionObserver>(
     session.active_ms = driver.active_ms();
     if session.is_over() {
         opened.tidy();
+        turn_files::collect_old(project, runner, &cancel);
     }
     Ok(session)
 }

@@ -74,7 +74,9 @@ pub mod stop_switch;
 mod submit;
 pub(crate) mod task_steps;
 mod turn_budget;
+pub mod turn_files;
 mod turn_steps;
+pub mod undo;
 pub mod world;
 
 pub use allowance::TurnAllowance;

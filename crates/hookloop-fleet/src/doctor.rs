@@ -9,12 +9,14 @@
 //! - `git`: git, and the features that delivery needs
 //! - `state`: the state directory
 //! - `log`: the project's log in it
+//! - `snapshots`: the disk use of the project's snapshots in it
 
 mod agents;
 mod git;
 mod hooks;
 mod log;
 mod network;
+mod snapshots;
 mod state;
 
 use std::path::Path;
@@ -26,6 +28,7 @@ pub use hooks::{
 };
 pub use log::{examine_events, examine_log, examine_servers, restore_hint};
 pub use network::{examine_forge, examine_network};
+pub use snapshots::{disk_size, examine_snapshots};
 pub use state::{examine_space, examine_state};
 
 /// The result of one check.

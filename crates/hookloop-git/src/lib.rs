@@ -4,6 +4,8 @@
 //!
 //! - [`git`]: git commands with limits on time and output
 //! - [`repo`]: worktrees, commits, rebases, merges and the private repository
+//! - [`snapshot`]: trees of all files of a working directory, kept for as long as they are needed
+//! - [`lfs`]: pointers to large files
 //! - [`forge`]: services that merge requests
 //! - [`step_error`]: why a step of a delivery failed
 //! - [`files`]: one digest of the project's files, and the files that changed
@@ -13,5 +15,7 @@ pub mod excerpt;
 pub mod files;
 pub mod forge;
 pub mod git;
+pub mod lfs;
 pub mod repo;
+pub mod snapshot;
 pub mod step_error;

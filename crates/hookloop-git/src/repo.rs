@@ -41,7 +41,7 @@ mod private_repo;
 mod rebase;
 mod remote;
 mod scratch;
-mod state_file;
+pub(crate) mod state_file;
 mod target;
 mod train;
 mod work;
@@ -52,7 +52,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 pub use commit_id::CommitId;
-use discover::FoundRepository;
+pub(crate) use discover::FoundRepository;
 pub use error::{GitOperation, RepoError, UnfinishedOperation};
 use git_command::{GitCommands, SshAccess};
 pub use hookloop_core::delivery::MergeMethod;

@@ -51,7 +51,7 @@ pub struct Keeper {
 #[derive(Clone, Debug)]
 pub(crate) struct KeeperSettings {
     /// `None` for this program.
-    executable: Option<PathBuf>,
+    pub(crate) executable: Option<PathBuf>,
     /// Whether the processes of jobs are marked, so that orphans are found.
     marks: bool,
     /// The environment of the keeper itself.

@@ -46,6 +46,14 @@ impl KeeperPool {
         KeeperPool { settings, keepers: Mutex::default(), returned: Condvar::new() }
     }
 
+    /// Returns the path of the program that the keepers run.
+    pub fn program(&self) -> std::io::Result<PathBuf> {
+        match &self.settings.executable {
+            Some(executable) => Ok(executable.clone()),
+            None => std::env::current_exe(),
+        }
+    }
+
     /// Makes keepers mark their jobs, as on systems where a process cannot adopt orphans.
     #[must_use]
     pub fn marking(self) -> KeeperPool {

@@ -1,5 +1,7 @@
 //! The JSON that commands print. Field names are stable: add fields, never rename them.
 
+mod session_detail;
+
 use std::time::Duration;
 
 use hookloop_core::delivery::{Delivery, QueuePlace};
@@ -16,6 +18,8 @@ use hookloop_engine::store::{HookRuns, SessionRow, StoredEvent, TaskAnnotation};
 use hookloop_hooks::trust::HookStanding;
 use serde::Serialize;
 use serde_json::Value;
+
+pub(crate) use self::session_detail::SessionDetailJson;
 
 #[derive(Serialize)]
 pub(crate) struct TaskJson<'a> {

@@ -38,6 +38,7 @@ use clap::{CommandFactory, FromArgMatches};
 use cli::examples;
 use cli::help::{self, HelpRequest};
 use error::CliError;
+use hookloop_git::lfs::{LFS_CLEAN_ARGUMENT, lfs_clean_main};
 use hookloop_process::{CONFINED_ARGUMENT, KEEPER_ARGUMENT, confined_exec, keeper_main};
 
 /// The exit code of a command line that is not understood.
@@ -47,6 +48,7 @@ fn main() -> ExitCode {
     match std::env::args_os().nth(1) {
         Some(argument) if argument == KEEPER_ARGUMENT => return keeper_main(),
         Some(argument) if argument == CONFINED_ARGUMENT => return confined_exec(),
+        Some(argument) if argument == LFS_CLEAN_ARGUMENT => return lfs_clean_main(),
         _ => {}
     }
     cli::complete::answer();

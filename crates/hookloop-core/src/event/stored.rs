@@ -225,6 +225,8 @@ stored_types! {
         PauseRequested(NoData) => "pause_requested",
         /// A person requested that the session stops now. Its agent and hooks are ended.
         StopRequested(NoData) => "stop_requested",
+        /// A person restored files to a state before or after a turn of the session.
+        FilesRestored(FilesRestored) => "files_restored",
         /// The session is paused.
         SessionPaused(NoData) => "session_paused",
         /// A program resumed the session.

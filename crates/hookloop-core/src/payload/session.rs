@@ -17,13 +17,13 @@ pub struct SessionTaskClaimed {
     /// The epoch of the claim.
     pub epoch: u64,
     /// Remediation turns that the task has used before.
-    #[serde(default, skip_serializing_if = "has_no_turns")]
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub remediations: u32,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
-fn has_no_turns(turns: &u32) -> bool {
-    *turns == 0
+fn is_zero(count: &u32) -> bool {
+    *count == 0
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -259,4 +259,32 @@ mod tests {
             assert_eq!(stored["outcome"], SessionState::from(&outcome).name());
         }
     }
+}
+
+/// Files were restored to a state before or after a turn. The session itself stays as it was.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FilesRestored {
+    pub kind: RestoreKind,
+    /// The turn whose state was restored.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn: Option<u32>,
+    /// The number of files that were restored.
+    pub files: u32,
+    /// The number of files that were left as they were.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub left: u32,
+    /// The git tree of all files after the restore.
+    pub tree: String,
+}
+
+/// The command that restored files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RestoreKind {
+    /// The changes of turns were undone.
+    Undo,
+    /// Single files were restored.
+    Restore,
+    /// The last undo or restore was undone.
+    Back,
 }

@@ -87,6 +87,9 @@ pub struct TurnEnded {
     /// The digest of the project's files after the turn; none if it is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub files: Option<String>,
+    /// The git tree of all files after the turn, committed or not; none if it is unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tree: Option<String>,
     /// The commit that is checked out after the turn; none outside of git, and where commits are no change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub head: Option<String>,
@@ -120,6 +123,18 @@ pub enum TurnResult {
     },
     /// hookloop cancelled the turn: the session ends, or the turn reached a limit.
     Cancelled,
+}
+
+impl TurnResult {
+    /// Returns the name of the result, as events have it.
+    pub fn name(&self) -> &'static str {
+        match self {
+            TurnResult::Finished => "finished",
+            TurnResult::Failed { .. } => "failed",
+            TurnResult::RateLimited { .. } => "rate_limited",
+            TurnResult::Cancelled => "cancelled",
+        }
+    }
 }
 
 impl TurnEnded {

@@ -53,7 +53,7 @@ pub struct Receipt {
     pub status: RecordedStatus,
     #[serde(alias = "exitCode", default, skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
-    /// The git tree of the project, with uncommitted changes; none outside of git.
+    /// The git tree of the project, with uncommitted changes; none if it is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tree: Option<String>,
     /// The SHA-256 digest of the output.

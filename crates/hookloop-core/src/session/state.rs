@@ -85,6 +85,8 @@ pub struct Session {
     pub attempt: u32,
     /// Turns that ended.
     pub turns: u32,
+    /// The git tree of all files after the last turn; none if it is unknown.
+    pub last_tree: Option<String>,
     /// The texts that wait for a prompt, oldest first.
     pub pending: VecDeque<PipedOutput>,
     /// The texts in the prompt of the running turn.
@@ -202,6 +204,7 @@ impl Session {
             iteration: 0,
             attempt: 0,
             turns: 0,
+            last_tree: None,
             pending: VecDeque::new(),
             bound: Vec::new(),
             withheld: Vec::new(),

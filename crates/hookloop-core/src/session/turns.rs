@@ -38,6 +38,7 @@ impl Session {
 
     pub(super) fn end_turn(&mut self, ended: &TurnEnded) {
         self.turns += 1;
+        self.last_tree.clone_from(&ended.tree);
         self.usage.add(ended.usage);
         self.unpriced_turns += u32::from(ended.has_unknown_cost());
         self.remember_conversation(ended);

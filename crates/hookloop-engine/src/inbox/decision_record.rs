@@ -420,7 +420,7 @@ impl GateReceipt {
     fn line(&self) -> String {
         let tree = match &self.tree {
             Some(tree) => format!("on {tree}"),
-            None => "outside of a git repository".to_owned(),
+            None => "on files of an unknown tree".to_owned(),
         };
         format!("receipt: {} {} {tree}", self.gate, self.status)
     }

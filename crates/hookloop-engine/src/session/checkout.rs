@@ -18,6 +18,7 @@ use hookloop_core::session::plan::SessionPlan;
 use hookloop_core::time::Timestamp;
 use hookloop_git::files;
 use hookloop_git::repo::{BranchFate, Repo, RepoError, RepoOptions, UnsavedWork, WorktreeRemoval};
+use hookloop_git::snapshot::unfinished_restore;
 use hookloop_hooks::runner::HookRunner;
 use hookloop_process::Cancel;
 use rustix::fs::{FlockOperation, flock};
@@ -70,6 +71,29 @@ pub(super) fn hold(
     if let Some(file) = files::own_output(runner.home()) {
         return Err(StartError::OutputInCheckout(file));
     }
+    let (file, is_alone) = try_hold(runner, id.as_str())?;
+    if let Some(label) = unfinished_restore(runner.state()) {
+        return Err(StartError::RestoreUnfinished(label));
+    }
+    if is_alone {
+        return Ok(Some(file));
+    }
+    if *use_of == CheckoutUse::Shared {
+        return Ok(None);
+    }
+    Err(StartError::CheckoutBusy(Box::new(holder(runner.home(), &file))))
+}
+
+/// Locks the checkout for a change of its files outside of a session.
+pub(super) fn hold_alone(runner: &HookRunner, holder_name: &str) -> Result<File, StartError> {
+    match try_hold(runner, holder_name)? {
+        (file, true) => Ok(file),
+        (file, false) => Err(StartError::CheckoutBusy(Box::new(holder(runner.home(), &file)))),
+    }
+}
+
+/// Opens the lock file of the checkout. Returns it with whether the lock is held now.
+fn try_hold(runner: &HookRunner, id: &str) -> Result<(File, bool), StartError> {
     let path = runner.state().join(LOCK);
     let failed = |source: std::io::Error| StartError::Io { path: path.clone(), source };
     let mut options = OpenOptions::new();
@@ -84,7 +108,7 @@ pub(super) fn hold(
                 let _ = file
                     .set_len(0)
                     .and_then(|()| write!(file, "{id} {} {}", std::process::id(), since.0));
-                return Ok(Some(file));
+                return Ok((file, true));
             }
             Err(rustix::io::Errno::WOULDBLOCK) if attempt < LOCK_TRIES => {
                 std::thread::sleep(LOCK_PAUSE);
@@ -93,10 +117,7 @@ pub(super) fn hold(
             Err(errno) => return Err(failed(errno.into())),
         }
     }
-    if *use_of == CheckoutUse::Shared {
-        return Ok(None);
-    }
-    Err(StartError::CheckoutBusy(Box::new(holder(runner.home(), &file))))
+    Ok((file, false))
 }
 
 pub(super) fn holder(directory: &Path, lock: &File) -> CheckoutHolder {

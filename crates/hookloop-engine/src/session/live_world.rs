@@ -1,7 +1,7 @@
 //! The world of a real session: processes, files, clocks.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -17,14 +17,15 @@ use hookloop_core::session::{LimitDecision, Session, SessionPhase};
 use hookloop_core::task::Task;
 use hookloop_core::trace::{SpanId, SpanNames};
 use hookloop_git::files::{FilesLook, WatchedFiles};
-use hookloop_git::git::GitRepository;
 use hookloop_git::repo::worktree::PlaceEntry;
 use hookloop_git::repo::{Worktree, WorktreeLoss};
+use hookloop_git::snapshot::{Snapshot, SnapshotOptions, Snapshots};
 use hookloop_git::step_error::{CommittedWork, StepError};
 use hookloop_hooks::hook_context::{HookContext, SessionCall, SessionContext};
 use hookloop_hooks::hook_run::HookRun;
 use hookloop_hooks::hook_sequence;
 use hookloop_hooks::runner::HookRunner;
+use hookloop_process::find_program;
 
 use super::deadline::SessionDeadline;
 use super::hook_drift::HookDrift;
@@ -32,9 +33,9 @@ use super::now::{NowBoard, NowStep};
 use super::observer::SessionObserver;
 use super::place_damage::{CurrentPlace, DirectoryIdentity, PlaceDamage};
 use super::session_clock::SessionClock;
-use super::session_directory::GIT;
 use super::stop_switch::{RestSwitch, StopSwitch};
 use super::task_steps::LEASE;
+use super::turn_files::{self, TurnMoment};
 use super::world::{DueTurn, HookSink, SessionUpdate, SessionWorld};
 use crate::delivery_context::{
     DeliveryContext, DeliverySteps, DeliveryTools, StepsInContext, commit,
@@ -67,11 +68,8 @@ pub(crate) struct LiveWorld<'p, O> {
     pub(super) template: String,
     pub(super) observer: O,
     pub(super) files: WatchedFiles,
-    /// The repository, detected at first use because that starts a process. The inner option is
-    /// none outside of git.
-    pub(super) git: Option<Option<GitRepository>>,
-    /// The directory of hookloop's own git index and objects.
-    pub(super) git_state: PathBuf,
+    /// The snapshots of the working directory. The inner option is none if git is not installed.
+    pub(super) snapshots: Option<Option<Snapshots>>,
     /// The file with the tree that the work began with.
     pub(super) base: PathBuf,
     pub(super) directory: PathBuf,
@@ -148,8 +146,7 @@ impl<'p, O: SessionObserver> LiveWorld<'p, O> {
             template,
             observer,
             files: WatchedFiles::default(),
-            git: None,
-            git_state: directory.join(GIT),
+            snapshots: None,
             base: directory.join("base"),
             transcript: directory.join("transcript.jsonl"),
             directory,
@@ -175,20 +172,32 @@ impl<'p, O: SessionObserver> LiveWorld<'p, O> {
         &self.board
     }
 
-    /// Returns the repository of the project.
-    fn git(&mut self) -> Option<&mut GitRepository> {
-        let (runner, state, cancel) = (&self.place, &self.git_state, &self.stop.cancel);
-        let found = self.git.get_or_insert_with(|| {
-            let environment = runner.environment();
-            GitRepository::find(
-                runner.root(),
-                runner.keepers(),
-                state.clone(),
-                environment,
-                cancel.clone(),
-            )
+    /// Returns the snapshots of the working directory.
+    fn snapshots(&mut self) -> Option<&Snapshots> {
+        let (runner, directory, cancel) = (&self.place, &self.directory, &self.stop.cancel);
+        let found = self.snapshots.get_or_insert_with(|| {
+            let has_git = find_program("git", runner.path()).is_some();
+            has_git.then(|| {
+                Snapshots::new(SnapshotOptions {
+                    root: runner.root(),
+                    state: runner.state(),
+                    period: file_name(directory),
+                    environment: runner.environment(),
+                    keepers: runner.keepers(),
+                    cancel: cancel.clone(),
+                })
+            })
         });
-        found.as_mut()
+        found.as_ref()
+    }
+
+    /// Returns the name of the session's snapshots: its id.
+    fn group(&self) -> String {
+        file_name(&self.directory)
+    }
+
+    fn take_snapshot(&mut self) -> Option<Snapshot> {
+        known(self.snapshots()?.take(), "the tree of the files is unknown")
     }
 
     /// Returns the tree that the session began with, which the first call records.
@@ -196,9 +205,12 @@ impl<'p, O: SessionObserver> LiveWorld<'p, O> {
         if let Ok(tree) = fs::read_to_string(&self.base) {
             return Some(tree);
         }
-        let tree = known(self.git()?.tree(), "the tree at the start of the work is unknown")?;
-        known(fs::write(&self.base, &tree), "the tree at the start of the work is not kept")?;
-        Some(tree)
+        let snapshot = self.take_snapshot()?;
+        let not_kept = "the tree at the start of the work is not kept";
+        let (group, name) = (self.group(), file_name(&self.base));
+        known(self.snapshots()?.keep(&group, &name, &snapshot), not_kept)?;
+        known(fs::write(&self.base, &snapshot.tree), not_kept)?;
+        Some(snapshot.tree)
     }
 
     /// Records the files at the start of the session, if one of its hooks needs the changes.
@@ -225,9 +237,8 @@ impl<'p, O: SessionObserver> LiveWorld<'p, O> {
 
     fn changes(&mut self) -> Option<Vec<(String, u64)>> {
         let base = self.base_tree()?;
-        let git = self.git()?;
-        let now = known(git.tree(), "the tree of the files is unknown")?;
-        known(git.diff(&base, &now), "the changed files are unknown")
+        let now = self.take_snapshot()?.tree;
+        known(self.snapshots()?.changes(&base, &now), "the changed files are unknown")
     }
 }
 
@@ -239,7 +250,7 @@ impl<O: SessionObserver> LiveWorld<'_, O> {
     fn leave_removed_worktree(&mut self) {
         if !self.is_held && self.worktree.is_some() && self.check_worktree().is_err() {
             (self.place, self.worktree) = (self.runner.clone(), None);
-            (self.files, self.git) = (WatchedFiles::default(), None);
+            (self.files, self.snapshots) = (WatchedFiles::default(), None);
         }
     }
 
@@ -337,8 +348,7 @@ impl<O: SessionObserver> SessionWorld for LiveWorld<'_, O> {
         self.worktree = Some(worktree);
         self.is_held = true;
         // The known files and repository belong to another directory.
-        (self.files, self.git) = (WatchedFiles::default(), None);
-        self.git_state = self.directory.join(format!("{GIT}-{}", task.id));
+        (self.files, self.snapshots) = (WatchedFiles::default(), None);
         self.base = self.directory.join(format!("base-{}", task.id));
         if let Ok(hooks) = self.project.hooks() {
             self.remember_base_for(&hooks);
@@ -455,11 +465,20 @@ impl<O: SessionObserver> SessionWorld for LiveWorld<'_, O> {
 
     fn tree(&mut self) -> Option<String> {
         self.check_current_place().ok()?;
-        known(self.git()?.tree(), "the tree of the files is unknown")
+        Some(self.take_snapshot()?.tree)
+    }
+
+    fn keep_files(&mut self, id: &SessionId, turn: u32, moment: TurnMoment) -> Option<String> {
+        self.check_current_place().ok()?;
+        let snapshot = self.take_snapshot()?;
+        let kept = turn_files::keep(self.snapshots()?, id, turn, moment, &snapshot);
+        known(kept, "the snapshot of a turn is not kept")?;
+        Some(snapshot.tree)
     }
 
     fn head(&mut self) -> Option<String> {
-        self.git()?.head()
+        let head = self.snapshots()?.head();
+        Some(known(head, "the commit that is checked out is unknown")??.to_string())
     }
 
     fn drifted(&mut self) -> Vec<String> {
@@ -539,6 +558,10 @@ impl<O: SessionObserver> SessionWorld for LiveWorld<'_, O> {
         self.board.notice(&notice);
         self.observer.notice(notice);
     }
+}
+
+fn file_name(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
 /// Returns the value, or reports why it is unknown. Callers treat an unknown value as not proven.

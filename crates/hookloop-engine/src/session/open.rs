@@ -25,9 +25,7 @@ use super::live_transcript;
 use super::lookup::journal;
 use super::prompt_template::read_template;
 use super::session_clock::SessionClock;
-use super::session_directory::{
-    OVER, be_here, lock, lock_patiently, remove_git, report_failure, tidy,
-};
+use super::session_directory::{OVER, be_here, lock, lock_patiently, report_failure, tidy};
 use super::start_checks::{check_agreement, check_trust};
 use super::start_error::StartError;
 use crate::gate_agreement;
@@ -131,7 +129,6 @@ impl SessionHandle {
 
     /// Removes the files that an ended session does not need.
     pub fn tidy(&self) {
-        remove_git(&self.directory);
         live_transcript::forget(&self.directory);
         let path = self.directory.join(OVER);
         report_failure(fs::write(&path, ""), &path, "a session is not marked as ended");

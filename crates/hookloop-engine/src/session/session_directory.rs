@@ -23,8 +23,6 @@ use super::start_error::StartError;
 pub(super) const LOCK: &str = "lock";
 /// The number of the session's last start on this machine.
 const RUN: &str = "run";
-/// First part of the names of directories with hookloop's own git index and objects.
-pub(crate) const GIT: &str = "git";
 /// The file that requests a stop.
 pub(super) const STOP: &str = "stop";
 /// The file that marks an ended session.
@@ -48,19 +46,6 @@ pub(crate) fn remove_if_there(path: &Path) {
     let is_absent = |error: &std::io::Error| error.kind() == std::io::ErrorKind::NotFound;
     if !removed.as_ref().is_err_and(is_absent) {
         report_failure(removed, path, "a file of a session is not removed");
-    }
-}
-
-/// Removes hookloop's git indexes and objects: one set for each directory that the session worked in.
-pub(super) fn remove_git(directory: &Path) {
-    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
-        if entry.file_name().to_string_lossy().starts_with(GIT) {
-            report_failure(
-                fs::remove_dir_all(entry.path()),
-                &entry.path(),
-                "files of git are not removed",
-            );
-        }
     }
 }
 

@@ -91,6 +91,8 @@ pub enum StartError {
         _0.display()
     )]
     OutputInCheckout(PathBuf),
+    #[error("an {0} in this directory did not finish")]
+    RestoreUnfinished(String),
     #[error(transparent)]
     Template(#[from] PromptTemplateError),
     #[error("a message has at most {MESSAGE_BYTES_MAX} bytes, not {0}")]

@@ -9,7 +9,7 @@ use super::allowance::today;
 use super::drive::SessionDriver;
 use super::journal::TurnStart;
 use super::lookup;
-use super::world::{SessionUpdate, SessionWorld};
+use super::world::{SessionUpdate, SessionWorld, TurnMoment};
 use crate::error::{EngineError, SessionTakenOver};
 use crate::project::Project;
 
@@ -22,6 +22,17 @@ impl<W: SessionWorld> SessionDriver<'_, W> {
     /// It waits while other sessions have reserved more than they may need. If the budget is
     /// exhausted, it records that.
     pub(super) fn begin_turn(
+        &mut self,
+        started: impl Fn(&Session) -> EventBody,
+    ) -> Result<bool, EngineError> {
+        let has_begun = self.reserve_and_begin(started)?;
+        if has_begun {
+            self.keep_files(TurnMoment::Before);
+        }
+        Ok(has_begun)
+    }
+
+    fn reserve_and_begin(
         &mut self,
         started: impl Fn(&Session) -> EventBody,
     ) -> Result<bool, EngineError> {

@@ -6,13 +6,13 @@ use hookloop_core::point::Point;
 use hookloop_core::session::facts::{TrustDriftDetected, TurnStarted};
 use hookloop_core::session::step::ATTEMPTS_MAX;
 use hookloop_core::session::{
-    IterationPause, IterationStarted, NextStep, PipedOutput, Session, SessionPhase, TurnEnded,
-    TurnKind, TurnResult, next_step,
+    IterationPause, IterationStarted, NextStep, PipedOutput, Session, SessionPhase, SessionWork,
+    TurnEnded, TurnKind, TurnResult, next_step,
 };
 
 use super::allowance::TurnAllowance;
 use super::drive::SessionDriver;
-use super::world::{DueTurn, PauseReason, SessionUpdate, SessionWorld};
+use super::world::{DueTurn, PauseReason, SessionUpdate, SessionWorld, TurnMoment};
 use crate::command_outcome::CommandOutcome;
 use crate::error::EngineError;
 
@@ -219,6 +219,17 @@ impl<W: SessionWorld> SessionDriver<'_, W> {
         project.run_workflows()
     }
 
+    /// Keeps a snapshot of the files before or after the running turn, and returns its tree.
+    pub(super) fn keep_files(&mut self, moment: TurnMoment) -> Option<String> {
+        let session = &self.journal.session;
+        // A reviewer changes nothing that is kept.
+        if matches!(session.plan.work, SessionWork::Review(_)) {
+            return None;
+        }
+        let turn = session.turns + 1;
+        self.world.keep_files(&self.journal.id, turn, moment)
+    }
+
     pub(super) fn turn_ended(
         &mut self,
         turn: TurnKind,
@@ -230,6 +241,7 @@ impl<W: SessionWorld> SessionDriver<'_, W> {
             look.map_or((None, Vec::new()), |look| (Some(look.digest), look.changed));
         changed.truncate(CHANGED_MAX);
         let head = self.compared_head();
+        let tree = self.keep_files(TurnMoment::After);
         let (mut promises, near_misses) = if turn == TurnKind::Work {
             self.counted_promises(report.promises, &report.message)
         } else {
@@ -252,6 +264,7 @@ impl<W: SessionWorld> SessionDriver<'_, W> {
             promises,
             near_misses,
             files,
+            tree,
             head,
             changed,
             refused: report.refused,

@@ -20,6 +20,7 @@ use hookloop_store::log::StoredEvent;
 use super::allowance::TurnAllowance;
 pub use super::place_damage::PlaceDamage;
 pub use super::prompt::PromptGate;
+pub use super::turn_files::TurnMoment;
 
 /// A turn that is due.
 #[derive(Clone, Copy, Debug)]
@@ -107,6 +108,10 @@ pub trait SessionWorld {
     fn look_at_files(&mut self) -> Option<FilesLook>;
     /// Returns the git tree of the current files, committed or not.
     fn tree(&mut self) -> Option<String>;
+    /// Keeps a snapshot of the files before or after a turn, and returns its tree.
+    fn keep_files(&mut self, _: &SessionId, _turn: u32, _: TurnMoment) -> Option<String> {
+        None
+    }
     /// Returns the commit that is checked out. None outside of git.
     fn head(&mut self) -> Option<String> {
         None

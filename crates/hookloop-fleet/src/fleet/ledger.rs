@@ -187,6 +187,7 @@ fn counted(ended: &TurnEnded) -> TurnEnded {
         promises: Vec::new(),
         near_misses: Vec::new(),
         files: None,
+        tree: None,
         head: None,
         changed: Vec::new(),
         refused: Vec::new(),

@@ -235,12 +235,12 @@ impl TracedSession<'_> {
         }
         says.maybe("gen_ai.conversation.id", ended.conversation.as_deref());
         says.count("hookloop.files_changed", ended.changed.len());
-        let (result, error) = match &ended.result {
-            TurnResult::Finished => ("finished", None),
-            TurnResult::Cancelled => ("cancelled", None),
-            TurnResult::Failed { error } => ("failed", Some(error)),
-            TurnResult::RateLimited { error, .. } => ("rate_limited", Some(error)),
+        says.maybe("hookloop.tree", ended.tree.as_deref());
+        let error = match &ended.result {
+            TurnResult::Finished | TurnResult::Cancelled => None,
+            TurnResult::Failed { error } | TurnResult::RateLimited { error, .. } => Some(error),
         };
+        let result = ended.result.name();
         says.text("hookloop.turn.result", result);
         if let Some(error) = error {
             says.text("error.type", result);

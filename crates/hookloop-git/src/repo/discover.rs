@@ -11,9 +11,11 @@ const ELSEWHERE: &str = "gitdir: ";
 #[derive(Debug)]
 pub struct FoundRepository {
     /// The checkout's top directory.
-    pub(super) top: PathBuf,
+    pub top: PathBuf,
     /// The path from there to the project.
     pub prefix: PathBuf,
+    /// Git's own directory of this checkout.
+    pub git_dir: PathBuf,
     /// The directory that all worktrees of the repository share.
     pub common: PathBuf,
 }
@@ -21,7 +23,7 @@ pub struct FoundRepository {
 impl FoundRepository {
     /// Returns the branch that is checked out; `None` for a detached HEAD.
     pub fn branch(&self) -> Option<String> {
-        let head = state_file::read_line(&git_dir(&self.top).ok()?.join("HEAD")).ok()??;
+        let head = state_file::read_line(&self.git_dir.join("HEAD")).ok()??;
         head.strip_prefix("ref: refs/heads/").map(str::to_owned)
     }
 
@@ -32,19 +34,34 @@ impl FoundRepository {
     }
 
     pub fn look(root: &Path) -> Result<FoundRepository, RepoError> {
+        FoundRepository::find(root)?.ok_or_else(|| RepoError::NeedsHuman {
+            why: format!("{} is not in a git repository", root.display()),
+            hint: "run `git init` and make a first commit".to_owned(),
+        })
+    }
+
+    /// Returns the repository that contains `root`; `None` if there is none.
+    pub(crate) fn find(root: &Path) -> Result<Option<FoundRepository>, RepoError> {
         let root = root.canonicalize().map_err(RepoError::io(root))?;
-        let Some(top) = root.ancestors().find(|directory| is_top(directory)) else {
-            return Err(RepoError::NeedsHuman {
-                why: format!("{} is not in a git repository", root.display()),
-                hint: "run `git init` and make a first commit".to_owned(),
-            });
-        };
+        match root.ancestors().find(|directory| is_top(directory)) {
+            Some(top) => FoundRepository::of(top, &root).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// Returns the repository whose top directory is `top`.
+    pub(crate) fn at(top: &Path) -> Result<FoundRepository, RepoError> {
+        FoundRepository::of(top, top)
+    }
+
+    fn of(top: &Path, root: &Path) -> Result<FoundRepository, RepoError> {
         let prefix = root.strip_prefix(top).unwrap_or(Path::new("")).to_owned();
-        let common = common(&git_dir(top)?)?;
+        let git_dir = git_dir(top)?;
+        let common = common(&git_dir)?;
         // The paths are written to files with one path a line.
         match common.as_os_str().as_encoded_bytes().contains(&b'\n') {
             true => Err(RepoError::permanent("the repository's path has a newline in it")),
-            false => Ok(FoundRepository { top: top.to_owned(), prefix, common }),
+            false => Ok(FoundRepository { top: top.to_owned(), prefix, git_dir, common }),
         }
     }
 }

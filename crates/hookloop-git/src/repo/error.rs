@@ -83,12 +83,12 @@ impl std::fmt::Display for GitOperation {
 }
 
 impl RepoError {
-    pub(super) fn io(path: &Path) -> impl FnOnce(std::io::Error) -> RepoError {
+    pub(crate) fn io(path: &Path) -> impl FnOnce(std::io::Error) -> RepoError {
         let path = path.to_owned();
         move |source| RepoError::Io { path, source }
     }
 
-    pub(super) fn permanent(why: impl Into<String>) -> RepoError {
+    pub(crate) fn permanent(why: impl Into<String>) -> RepoError {
         RepoError::Permanent { why: why.into() }
     }
 }

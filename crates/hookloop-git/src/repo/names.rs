@@ -6,7 +6,7 @@ use super::error::RepoError;
 const BRANCH_MAX: usize = 200;
 
 /// Returns whether `name` is valid for a branch, by the rules of `git check-ref-format --branch`.
-pub(super) fn is_branch(name: &str) -> bool {
+pub(crate) fn is_branch(name: &str) -> bool {
     let is_bad = |c: char| c.is_control() || " ~^:?*[\\".contains(c);
     let is_part = |part: &str| {
         !part.is_empty()

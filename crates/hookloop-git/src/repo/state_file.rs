@@ -18,12 +18,12 @@ const LOCK_PAUSE: Duration = Duration::from_millis(20);
 const LOCK_MAX: Duration = Duration::from_secs(1800);
 
 /// Creates a directory that only this user can read.
-pub(super) fn make_directory(path: &Path) -> Result<(), RepoError> {
+pub(crate) fn make_directory(path: &Path) -> Result<(), RepoError> {
     fs::DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(RepoError::io(path))
 }
 
 /// Writes a file durably: after a crash it has the new content or the old.
-pub(super) fn write(path: &Path, bytes: &[u8]) -> Result<(), RepoError> {
+pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), RepoError> {
     if fs::read(path).is_ok_and(|found| found == bytes) {
         return Ok(());
     }
@@ -33,7 +33,7 @@ pub(super) fn write(path: &Path, bytes: &[u8]) -> Result<(), RepoError> {
 }
 
 /// Returns the content of a file; `None` if there is none. Links and pipes are refused.
-pub(super) fn read(path: &Path) -> Result<Option<Vec<u8>>, RepoError> {
+pub(crate) fn read(path: &Path) -> Result<Option<Vec<u8>>, RepoError> {
     match fs::symlink_metadata(path) {
         Err(error) if absent(&error) => return Ok(None),
         Err(error) => return Err(RepoError::io(path)(error)),
@@ -50,12 +50,12 @@ pub(super) fn read(path: &Path) -> Result<Option<Vec<u8>>, RepoError> {
 }
 
 /// Returns the content of a file as text, without trailing whitespace.
-pub(super) fn read_line(path: &Path) -> Result<Option<String>, RepoError> {
+pub(crate) fn read_line(path: &Path) -> Result<Option<String>, RepoError> {
     let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).trim_end().to_owned();
     Ok(read(path)?.map(text))
 }
 
-pub(super) fn remove(path: &Path) -> Result<(), RepoError> {
+pub(crate) fn remove(path: &Path) -> Result<(), RepoError> {
     match fs::remove_file(path) {
         Err(error) if !absent(&error) => Err(RepoError::io(path)(error)),
         _ => Ok(()),
@@ -63,7 +63,7 @@ pub(super) fn remove(path: &Path) -> Result<(), RepoError> {
 }
 
 /// Removes a directory with its content. Links are removed, not followed.
-pub(super) fn remove_all(path: &Path) -> Result<(), RepoError> {
+pub(crate) fn remove_all(path: &Path) -> Result<(), RepoError> {
     let removed = match fs::remove_dir_all(path) {
         // Tests may leave directories without write permission, even for their owner.
         Err(error) if error.kind() == ErrorKind::PermissionDenied => {
@@ -89,18 +89,18 @@ fn make_writable(top: &Path) {
     }
 }
 
-fn absent(error: &std::io::Error) -> bool {
+pub(crate) fn absent(error: &std::io::Error) -> bool {
     matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
 }
 
 /// A lock that is held until this is dropped, or the process ends.
 #[derive(Debug)]
-pub(super) struct HeldLock {
+pub(crate) struct HeldLock {
     _file: File,
 }
 
 impl HeldLock {
-    pub(super) fn wait(path: &Path, cancel: &Cancel) -> Result<HeldLock, RepoError> {
+    pub(crate) fn wait(path: &Path, cancel: &Cancel) -> Result<HeldLock, RepoError> {
         let began = Instant::now();
         loop {
             if let Some(held) = HeldLock::now(path)? {
@@ -117,7 +117,7 @@ impl HeldLock {
     }
 
     /// Takes the lock without waiting; `None` if another process holds it.
-    pub(super) fn now(path: &Path) -> Result<Option<HeldLock>, RepoError> {
+    pub(crate) fn now(path: &Path) -> Result<Option<HeldLock>, RepoError> {
         let directory: PathBuf = path.parent().unwrap_or(Path::new("/")).to_owned();
         make_directory(&directory)?;
         let locked = try_lock_file(path).map_err(RepoError::io(path))?;

@@ -29,6 +29,9 @@ impl TopCommand {
             TopCommand::Session(SessionGroup::Pause(_)) => Some(ControlledAction::PauseSession),
             TopCommand::Session(SessionGroup::Stop(_)) => Some(ControlledAction::StopSession),
             TopCommand::Session(SessionGroup::Message(_)) => Some(ControlledAction::MessageAgent),
+            TopCommand::Session(SessionGroup::Undo(_) | SessionGroup::Restore(_)) => {
+                Some(ControlledAction::RestoreFiles)
+            }
             TopCommand::Fleet(FleetGroup::Merge(_)) => Some(ControlledAction::MergeWork),
             TopCommand::Fleet(FleetGroup::Worker(_)) => Some(ControlledAction::StartWorker),
             TopCommand::Integration(IntegrationGroup::Serve(_)) => {
@@ -37,6 +40,7 @@ impl TopCommand {
             TopCommand::Project(ProjectGroup::Dispatch(_)) => {
                 Some(ControlledAction::DispatchReactions)
             }
+            TopCommand::Project(ProjectGroup::Gc(_)) => Some(ControlledAction::CollectGarbage),
             TopCommand::Project(ProjectGroup::Rebuild(_)) => Some(ControlledAction::RebuildView),
             TopCommand::Project(ProjectGroup::Verify(args)) => {
                 args.accepts().then_some(ControlledAction::RebuildView)

@@ -4,10 +4,10 @@ use clap::Subcommand;
 
 use super::context::CommandContext;
 use super::{
-    agents, completions, demo, dispatch, doctor, fleet, hook, hooks, import, inbox, init, install,
-    log, man, mcp, merge, message, nats, pause, policy, rebuild, reference, resume, run, schedule,
-    schema, serve, sessions, status, stop, task, uninstall, usage, verify, watch, why, worker,
-    worktrees,
+    agents, completions, demo, dispatch, doctor, fleet, gc, hook, hooks, import, inbox, init,
+    install, log, man, mcp, merge, message, nats, pause, policy, rebuild, reference, resume, run,
+    schedule, schema, serve, sessions, status, stop, task, undo, uninstall, usage, verify, watch,
+    why, worker, worktrees,
 };
 use crate::error::CliResult;
 
@@ -23,6 +23,8 @@ pub(super) enum SessionGroup {
     Pause(pause::PauseArgs),
     Stop(stop::StopArgs),
     Message(message::MessageArgs),
+    Undo(undo::UndoArgs),
+    Restore(undo::RestoreArgs),
     /// List sessions and show their events
     #[command(subcommand)]
     Sessions(sessions::SessionsCommand),
@@ -89,6 +91,7 @@ pub(super) enum ProjectGroup {
     Import(import::ImportCommand),
     Policy(policy::PolicyArgs),
     Doctor(doctor::DoctorArgs),
+    Gc(gc::GcArgs),
     Verify(verify::VerifyArgs),
     Rebuild(rebuild::RebuildArgs),
     Schema(schema::SchemaArgs),
@@ -109,6 +112,8 @@ impl SessionGroup {
             SessionGroup::Pause(args) => args.run(context),
             SessionGroup::Stop(args) => args.run(context),
             SessionGroup::Message(args) => args.run(context),
+            SessionGroup::Undo(args) => args.run(context),
+            SessionGroup::Restore(args) => args.run(context),
             SessionGroup::Sessions(command) => command.run(context),
         }
     }
@@ -161,6 +166,7 @@ impl ProjectGroup {
             ProjectGroup::Import(command) => command.run(context),
             ProjectGroup::Policy(args) => args.run(context),
             ProjectGroup::Doctor(args) => args.run(context),
+            ProjectGroup::Gc(args) => args.run(context),
             ProjectGroup::Verify(args) => args.run(context),
             ProjectGroup::Rebuild(args) => args.run(context),
             ProjectGroup::Schema(args) => args.run(context),

@@ -18,8 +18,8 @@ type OverviewGroup = (&'static str, &'static [&'static str], &'static [&'static 
 const OVERVIEW: &[OverviewGroup] = &[
     (
         "Work",
-        &["init", "run", "resume", "watch", "status", "why", "inbox"],
-        &["demo", "pause", "stop", "message", "sessions"],
+        &["init", "run", "resume", "watch", "status", "why", "inbox", "undo"],
+        &["demo", "pause", "stop", "message", "restore", "sessions"],
     ),
     ("Tasks", &["task", "merge"], &["schedule", "worktrees", "dispatch"]),
     ("Hooks and gates", &["hooks", "install"], &["agents", "uninstall", "import", "mcp", "hook"]),
@@ -27,7 +27,7 @@ const OVERVIEW: &[OverviewGroup] = &[
     (
         "Administration",
         &["doctor", "usage", "log"],
-        &["serve", "verify", "rebuild", "schema", "completions", "man"],
+        &["serve", "verify", "rebuild", "gc", "schema", "completions", "man"],
     ),
 ];
 

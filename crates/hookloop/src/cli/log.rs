@@ -5,6 +5,7 @@ use hookloop_core::id::Subject;
 use hookloop_core::nearest::did_you_mean;
 use hookloop_core::point::HOOK_NAMESPACE;
 use hookloop_engine::project::Project;
+use hookloop_engine::session::lookup;
 use hookloop_engine::store::{Seq, StoredEvent};
 
 use crate::cli::context::CommandContext;
@@ -30,6 +31,10 @@ pub(crate) struct EventLogArgs {
     #[arg(long, value_name = "TASK")]
     task: Option<String>,
 
+    /// Session of the events: id, start of the id, or name
+    #[arg(long, value_name = "SESSION", conflicts_with = "task")]
+    session: Option<String>,
+
     /// Type of the events (repeatable)
     #[arg(short, long = "type", value_name = "TYPE")]
     types: Vec<String>,
@@ -51,7 +56,7 @@ pub(crate) struct EventLogArgs {
     all: bool,
 
     /// Events of the fleet: directives, budgets and usage of workers' sessions
-    #[arg(long, conflicts_with = "task")]
+    #[arg(long, conflicts_with_all = ["task", "session"])]
     fleet: bool,
 }
 
@@ -63,7 +68,7 @@ impl EventLogArgs {
             context.log_to_read()?
         };
         self.check_types(&project)?;
-        let subject = self.task.as_ref().map(|task| subject(&project, task)).transpose()?;
+        let subject = self.subject(&project)?;
         let limit = match (self.limit, context.out.terminal && !context.out.json && !self.follow) {
             (Some(0), _) => usize::MAX,
             (Some(limit), _) => limit,
@@ -80,6 +85,15 @@ impl EventLogArgs {
             self.print_as_it_comes(&project, subject.as_ref(), next, out)
         } else {
             Ok(())
+        }
+    }
+
+    /// Returns the task or session of the wanted events.
+    fn subject(&self, project: &Project) -> CliResult<Option<Subject>> {
+        match (&self.task, &self.session) {
+            (Some(task), _) => task_subject(project, task).map(Some),
+            (None, Some(session)) => session_subject(project, session).map(Some),
+            (None, None) => Ok(None),
         }
     }
 
@@ -187,7 +201,7 @@ impl EventLogArgs {
 }
 
 /// The task that `text` names; its whole id names one that is deleted too.
-fn subject(project: &Project, text: &str) -> CliResult<Subject> {
+fn task_subject(project: &Project, text: &str) -> CliResult<Subject> {
     if let Ok(id) = text.parse() {
         let subject = Subject::Task(id);
         if project.log().last(&subject)?.is_some() {
@@ -195,6 +209,10 @@ fn subject(project: &Project, text: &str) -> CliResult<Subject> {
         }
     }
     ids::resolve(project, text).map(Subject::Task)
+}
+
+fn session_subject(project: &Project, text: &str) -> CliResult<Subject> {
+    Ok(Subject::Session(lookup::find(project, text)?.id))
 }
 
 fn print(stored: &StoredEvent, out: &mut CommandOutput) -> CliResult {

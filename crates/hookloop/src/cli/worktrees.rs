@@ -187,7 +187,7 @@ impl WorktreeClean {
 }
 
 /// Parses an age in days or smaller units.
-fn age(text: &str) -> std::result::Result<Duration, String> {
+pub(super) fn age(text: &str) -> std::result::Result<Duration, String> {
     const DAY: u64 = 24 * 60 * 60;
     if let Some(days) = text.strip_suffix('d').and_then(|days| days.parse::<u64>().ok()) {
         return Ok(Duration::from_secs(days.saturating_mul(DAY)));

@@ -80,6 +80,8 @@ impl From<StartError> for CliError {
                     "wait for it, end it with `hookloop stop {session}`, or use a worktree: `hookloop run … --worktree`"
                 ))
             }
+            StartError::RestoreUnfinished(_) => CliError::refused(message)
+                .advice("`hookloop undo` finishes it, `hookloop undo --abandon` gives it up"),
             StartError::Template(error) => error.into(),
             StartError::LongMessage(_) => CliError::usage(message),
         }

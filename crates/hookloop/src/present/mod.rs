@@ -25,3 +25,4 @@ pub(crate) use session::{is_interrupted, state, state_text, stop_when, work};
 pub(crate) use step::{details, line, step};
 pub(crate) use step_text::{StepSeverity, StepText};
 pub(crate) use time::{ago, clock, duration};
+pub(crate) use turn::files_after;

@@ -16,7 +16,7 @@ pub(crate) fn short_hash(hash: &str) -> &str {
 
 /// Returns the git tree that a receipt is for, as the end of a sentence.
 pub(crate) fn on_tree(tree: Option<&str>) -> String {
-    tree.map_or_else(|| "outside of a git repository".to_owned(), |tree| format!("on {tree}"))
+    tree.map_or_else(|| "on files of an unknown tree".to_owned(), |tree| format!("on {tree}"))
 }
 
 /// Lists the first names, and counts the others.

@@ -5,8 +5,8 @@ use hookloop_core::hook_status::HookStatus;
 use hookloop_core::inbox::one_line;
 use hookloop_core::promise::Promise;
 use hookloop_core::session::facts::{
-    CompletionClaimed, DecisionMade, IterationStarted, PipedOutput, SessionResumed,
-    SessionTaskClaimed, SessionTaskReleased, TaskExit, WorktreeRecreated,
+    CompletionClaimed, DecisionMade, FilesRestored, IterationStarted, PipedOutput, RestoreKind,
+    SessionResumed, SessionTaskClaimed, SessionTaskReleased, TaskExit, WorktreeRecreated,
 };
 use hookloop_core::session::plan::counted;
 use hookloop_core::session::timeline::{StepContent, TimelineStep};
@@ -93,6 +93,7 @@ fn event(body: &EventBody, limits: &SessionLimits) -> Option<StepText> {
         EventBody::BudgetExhausted(short) => shortage(short),
         EventBody::PauseRequested(_) => pause_requested(),
         EventBody::StopRequested(_) => stop_requested(),
+        EventBody::FilesRestored(restored) => files_restored(restored),
         EventBody::SessionReopened(session) => reopened(session),
         EventBody::SessionResumed(session) => resumed(session),
         EventBody::OutputPiped(text) if text.point == MESSAGE_POINT => piped(text),
@@ -269,6 +270,21 @@ fn session_task_released(left: &SessionTaskReleased) -> StepText {
     let detail = format!("{how}{reason}");
     let line = format!("task {} {detail}", left.task);
     StepText { severity, title: "task released", name: left.task.to_string(), detail, line }
+}
+
+fn files_restored(restored: &FilesRestored) -> StepText {
+    let files = counted(restored.files, "file", "files");
+    let turn = restored.turn.unwrap_or_default();
+    let mut text = match restored.kind {
+        RestoreKind::Undo => format!("{files} restored to the state before turn {turn}"),
+        RestoreKind::Restore if turn == 0 => format!("{files} restored to the state before turn 1"),
+        RestoreKind::Restore => format!("{files} restored to the state after turn {turn}"),
+        RestoreKind::Back => format!("{files} restored to the state before the last undo"),
+    };
+    if restored.left > 0 {
+        text = format!("{text}, {} left as they were", restored.left);
+    }
+    StepText::of_line(StepSeverity::Plain, "files", "", text)
 }
 
 fn worktree_recreated(made: &WorktreeRecreated) -> StepText {

@@ -5,7 +5,7 @@ use hookloop_core::session::plan::{CompactCount, Dollars, counted, is_external_a
 use hookloop_core::session::{TurnEnded, TurnKind, TurnResult};
 use hookloop_core::time::Timestamp;
 
-use super::names::some;
+use super::names::{short_hash, some};
 use super::step_text::{StepSeverity, StepText};
 use super::time::duration;
 
@@ -36,7 +36,8 @@ pub(super) fn ended(ended: &TurnEnded, title: &'static str) -> StepText {
             (StepSeverity::Bad, "stopped".to_owned(), format!("agent stopped after {took}"))
         }
     };
-    let detail = join("; ", std::iter::once(result).chain(facts(ended)));
+    let tree = ended.tree.as_deref().map(tree_name);
+    let detail = join("; ", std::iter::once(result).chain(facts(ended)).chain(tree));
     StepText { severity, title, name: ended.agent.clone(), detail, line }
 }
 
@@ -60,6 +61,15 @@ pub(super) fn unfinished(kind: TurnKind, has_died: bool) -> StepText {
         detail: detail.to_owned(),
         line: line.to_owned(),
     }
+}
+
+/// Names the tree of all files after a turn; none if it is unknown.
+pub(crate) fn files_after(turn: u32, tree: Option<&str>) -> Option<String> {
+    tree.map(|tree| format!("files after turn {turn}: {}", tree_name(tree)))
+}
+
+fn tree_name(tree: &str) -> String {
+    format!("tree {}", short_hash(tree))
 }
 
 /// Returns the name of a kind of turn.

@@ -8,6 +8,7 @@ use hookloop_engine::project::Project;
 use hookloop_engine::session::control;
 
 use super::pager;
+use super::undo_preview::{UndoPreview, undo_as_shown};
 use crate::error::CliError;
 use crate::tui::channels::ScreenChannels;
 use crate::tui::message::{ScreenEffect, ScreenInput};
@@ -18,6 +19,15 @@ pub(super) fn run(project: &Project, channels: &Arc<ScreenChannels>) {
         let input = match (effect, project.runner()) {
             (ScreenEffect::Open(leaf), Some(runner)) => {
                 ScreenInput::Opened(pager::open(&leaf, runner))
+            }
+            (ScreenEffect::PreviewUndo(session), _) => {
+                let preview = UndoPreview::read(project, &session, None);
+                let preview = preview.map_err(|error| error.told());
+                ScreenInput::UndoPreviewed { session, preview }
+            }
+            (ScreenEffect::Undo { session, digest }, _) => {
+                let undone = undo_as_shown(project, &session, None, &digest);
+                ScreenInput::Undone(undone.map_err(|error| error.told()))
             }
             (effect, _) => ScreenInput::Done(act(project, effect).map_err(|error| error.told())),
         };

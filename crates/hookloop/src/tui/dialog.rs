@@ -6,6 +6,7 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::editor::{TextEdit, TextEditor};
 use super::message::ScreenEffect;
+use super::undo_preview::UndoPreview;
 
 #[derive(Clone, Debug)]
 pub(super) enum ScreenDialog {
@@ -29,6 +30,10 @@ pub(super) enum ScreenDialog {
     },
     /// The decision about the session that runs here.
     Leave,
+    /// The files that the undo of this session would change are being read.
+    UndoReading(SessionId),
+    /// A confirmation of an undo.
+    Undo(UndoPreview),
 }
 
 /// The receiver of a typed text.

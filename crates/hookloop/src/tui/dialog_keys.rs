@@ -7,6 +7,7 @@ use super::dialog::{ScreenDialog, TextReceiver, edit};
 use super::editor::{TextEdit, TextEditor};
 use super::message::{ScreenEffect, ScreenParting};
 use super::state::ScreenState;
+use super::undo_preview::UndoPreview;
 
 impl ScreenState {
     /// Handles a key while a dialog is open.
@@ -31,7 +32,16 @@ impl ScreenState {
                 KeyCode::Esc => Vec::new(),
                 _ => self.stay(ScreenDialog::Leave),
             },
+            ScreenDialog::Undo(preview) if key.code == KeyCode::Char('y') => self.undo(preview),
+            ScreenDialog::Undo(_) | ScreenDialog::UndoReading(_) => Vec::new(),
         }
+    }
+
+    fn undo(&mut self, preview: UndoPreview) -> Vec<ScreenEffect> {
+        let UndoPreview { session, digest, .. } = preview;
+        self.is_undoing = true;
+        self.tell(&format!("undoing the changes of session {session} …"));
+        vec![ScreenEffect::Undo { session, digest }]
     }
 
     fn key_in_question(&mut self, dialog: ScreenDialog, key: KeyEvent) -> Vec<ScreenEffect> {

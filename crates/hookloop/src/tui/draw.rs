@@ -6,6 +6,7 @@ mod reading;
 mod session;
 mod sessions;
 mod tasks;
+mod undo;
 
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};

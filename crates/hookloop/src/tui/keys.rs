@@ -63,6 +63,7 @@ impl ScreenState {
             KeyCode::Char('p') => return self.pause(),
             KeyCode::Char('r') => return self.resume(),
             KeyCode::Char('x') => self.stop(),
+            KeyCode::Char('u') => return self.preview_undo(),
             _ => return self.key_of_view(key.code),
         }
         Vec::new()
@@ -111,6 +112,11 @@ impl ScreenState {
         match self.own {
             Some(_) => {
                 self.dialog = Some(ScreenDialog::Leave);
+                Vec::new()
+            }
+            // The end of this program would interrupt the undo.
+            None if self.is_undoing => {
+                self.tell("the undo is not finished yet");
                 Vec::new()
             }
             None => vec![ScreenEffect::Part(ScreenParting::Left)],
@@ -219,6 +225,21 @@ impl ScreenState {
             Some((id, state)) => self.tell(&format!("session {id} is not running: {state}")),
             None => self.tell("no session selected"),
         }
+    }
+
+    /// Requests the files that the undo of a session would change. The dialog shows them later.
+    fn preview_undo(&mut self) -> Vec<ScreenEffect> {
+        match self.subject() {
+            Some((id, SessionState::Running)) => {
+                self.tell(&format!("session {id} is running: pause or stop it first"));
+            }
+            Some((id, _)) => {
+                self.dialog = Some(ScreenDialog::UndoReading(id.clone()));
+                return vec![ScreenEffect::PreviewUndo(id)];
+            }
+            None => self.tell("no session selected"),
+        }
+        Vec::new()
     }
 
     fn resume(&mut self) -> Vec<ScreenEffect> {

@@ -8,6 +8,7 @@ use ratatui::crossterm::event::KeyEvent;
 
 use super::data::{ScreenNews, ScreenRequest};
 use super::pager::{PagerSource, TextPager};
+use super::undo_preview::UndoPreview;
 
 /// Inputs of the state.
 #[derive(Debug)]
@@ -25,6 +26,13 @@ pub(super) enum ScreenInput {
     /// The result of an effect: a message, or an error.
     Done(Result<String, String>),
     Opened(TextPager),
+    /// The files that the undo of a session would change, or an error.
+    UndoPreviewed {
+        session: SessionId,
+        preview: Result<UndoPreview, String>,
+    },
+    /// The result of an undo.
+    Undone(Result<String, String>),
 }
 
 /// Effects that the state requests.
@@ -58,6 +66,26 @@ pub(super) enum ScreenEffect {
     Open(PagerSource),
     /// Shows a text in the user's own pager.
     Lend(String),
+    /// Reads the files that the undo of a session would change.
+    PreviewUndo(SessionId),
+    /// Undoes the changes of a session, if the files are those of the preview with this digest.
+    Undo {
+        session: SessionId,
+        digest: String,
+    },
+}
+
+impl ScreenEffect {
+    /// Returns the input that reports the failure of this effect.
+    pub(super) fn failed(&self, why: String) -> ScreenInput {
+        match self {
+            ScreenEffect::PreviewUndo(session) => {
+                ScreenInput::UndoPreviewed { session: session.clone(), preview: Err(why) }
+            }
+            ScreenEffect::Undo { .. } => ScreenInput::Undone(Err(why)),
+            _ => ScreenInput::Done(Err(why)),
+        }
+    }
 }
 
 /// The reason why the screen closed.

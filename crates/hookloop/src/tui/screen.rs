@@ -292,8 +292,8 @@ impl ScreenLoop {
                 }
             }
             other => {
-                if let Err(why) = self.channels.order(other) {
-                    self.state.update(ScreenInput::Done(Err(why)));
+                if let Err(why) = self.channels.order(other.clone()) {
+                    self.state.update(other.failed(why));
                 }
             }
         }

@@ -17,6 +17,7 @@ use super::list::SelectList;
 use super::message::{RetryQuestion, ScreenEffect, ScreenInput};
 use super::pager::TextPager;
 use super::theme::{FRAME_LINES, ScreenTheme};
+use super::undo_preview::UndoPreview;
 
 /// How long a message stays.
 const TOLD_MS: i64 = 6_000;
@@ -77,6 +78,8 @@ pub(super) struct ScreenState {
     told: Option<(String, Timestamp)>,
     /// The session that this program runs.
     pub(super) own: Option<SessionId>,
+    /// Whether an undo that this program performs has not ended yet.
+    pub(super) is_undoing: bool,
     /// Nobody has chosen a view yet.
     is_fresh: bool,
     asked: ScreenRequest,
@@ -108,6 +111,7 @@ impl ScreenState {
             question: None,
             told: None,
             own: None,
+            is_undoing: false,
             is_fresh: true,
             asked: ScreenRequest::default(),
         }
@@ -146,14 +150,15 @@ impl ScreenState {
             }
             ScreenInput::News(news) => self.take(news),
             ScreenInput::Asked(question) => self.ask(question),
-            ScreenInput::Done(said) => {
-                let text = said.unwrap_or_else(|why| format!("! {why}"));
-                self.tell(&text);
-                Vec::new()
-            }
+            ScreenInput::Done(said) => self.tell_result(said),
             ScreenInput::Opened(pager) => {
                 self.pager = Some(pager);
                 Vec::new()
+            }
+            ScreenInput::UndoPreviewed { session, preview } => self.show_undo(&session, preview),
+            ScreenInput::Undone(said) => {
+                self.is_undoing = false;
+                self.tell_result(said)
             }
         };
         let request = self.request();
@@ -242,6 +247,29 @@ impl ScreenState {
         Vec::new()
     }
 
+    /// Shows the files that an undo would change, unless the user has closed the dialog meanwhile.
+    fn show_undo(
+        &mut self,
+        session: &SessionId,
+        preview: Result<UndoPreview, String>,
+    ) -> Vec<ScreenEffect> {
+        let is_reading = |dialog: &mut ScreenDialog| match dialog {
+            ScreenDialog::UndoReading(id) => *id == *session,
+            _ => false,
+        };
+        if self.dialog.take_if(is_reading).is_none() {
+            return Vec::new();
+        }
+        match preview {
+            Ok(preview) => match preview.nothing() {
+                Some(reason) => self.tell(&reason),
+                None => self.dialog = Some(ScreenDialog::Undo(preview)),
+            },
+            Err(why) => return self.tell_result(Err(why)),
+        }
+        Vec::new()
+    }
+
     fn paste(&mut self, text: &str) -> Vec<ScreenEffect> {
         match (&mut self.dialog, &mut self.seeking) {
             (Some(ScreenDialog::Say { editor, .. }), _) => editor.edit(TextEdit::Insert(text)),
@@ -258,6 +286,12 @@ impl ScreenState {
     pub(super) fn tell(&mut self, text: &str) {
         let until = Timestamp(self.now.0.saturating_add(TOLD_MS));
         self.told = Some((text.to_owned(), until));
+    }
+
+    /// Shows the result of an effect: a message, or an error.
+    fn tell_result(&mut self, said: Result<String, String>) -> Vec<ScreenEffect> {
+        self.tell(&said.unwrap_or_else(|why| format!("! {why}")));
+        Vec::new()
     }
 
     pub(super) fn told(&self) -> Option<&str> {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use hookloop_core::event::EventBody;
 use hookloop_core::session::{LimitDecision, SessionState};
-use made_up::{at, news, overview, session, shown, tasks};
+use made_up::{at, news, overview, session, shown, tasks, undo_preview};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
@@ -19,10 +19,12 @@ use super::data::{
     AgentOutput, OutputTail, ProblemMatter, ProjectOverview, ScreenNews, ScreenRequest,
     TaskContent, WhichTasks,
 };
+use super::dialog::ScreenDialog;
 use super::draw::draw;
 use super::pager::TextPager;
 use super::state::{ScreenState, ScreenView};
 use super::theme::ScreenTheme;
+use super::undo_preview::UndoPreview;
 use crate::tui::message::{RetryQuestion, ScreenEffect, ScreenInput, ScreenParting};
 
 fn state() -> ScreenState {
@@ -157,6 +159,9 @@ fn every_view_is_drawn_at_any_terminal_size() {
             picture(&mut state, width, height);
         }
     }
+    for (width, height) in [(1, 1), (2, 2), (5, 3), (20, 5), (40, 8), (300, 100)] {
+        picture(&mut previewed(Ok(undo_preview())), width, height);
+    }
     let mut state = running();
     state.pager = Some(TextPager::new("a".into(), &"long line ".repeat(50)));
     for (width, height) in [(1, 1), (20, 5), (80, 24)] {
@@ -281,6 +286,101 @@ fn stopping_a_running_session_asks_for_confirmation() {
     assert_eq!(press(&mut state, "↓x"), [], "it is over");
     assert!(state.told().unwrap().contains("is not running"), "{:?}", state.told());
     assert_eq!(press(&mut state, "3x"), [], "a list of tasks");
+}
+
+/// The state after `u` on the session s5, which is over, with these files to change.
+fn previewed(preview: Result<UndoPreview, &str>) -> ScreenState {
+    let mut state = state();
+    assert_eq!(press(&mut state, "2↓u"), [ScreenEffect::PreviewUndo("s5".parse().unwrap())]);
+    answer_preview(&mut state, preview);
+    state
+}
+
+fn answer_preview(state: &mut ScreenState, preview: Result<UndoPreview, &str>) {
+    let session = "s5".parse().unwrap();
+    let preview = preview.map_err(str::to_owned);
+    state.update(ScreenInput::UndoPreviewed { session, preview });
+}
+
+#[test]
+fn an_undo_lists_the_files_and_asks_for_confirmation() {
+    let mut state = previewed(Ok(undo_preview()));
+    check("undo", &mut state);
+    let undo = ScreenEffect::Undo { session: "s5".parse().unwrap(), digest: "d1".into() };
+    assert_eq!(press(&mut state, "y"), [undo]);
+    assert!(state.dialog.is_none());
+    assert_eq!(press(&mut state, "q"), [], "the undo is not interrupted");
+    assert!(state.told().unwrap().contains("not finished"), "{:?}", state.told());
+    state.update(ScreenInput::Undone(Ok("40 files were restored".to_owned())));
+    assert_eq!(state.told(), Some("40 files were restored"));
+    assert_eq!(press(&mut state, "q"), [ScreenEffect::Part(ScreenParting::Left)]);
+}
+
+#[test]
+fn any_key_but_y_cancels_an_undo() {
+    for keys in ["n", "\n", "\u{1b}", "↓", "u", "Y"] {
+        let mut state = previewed(Ok(undo_preview()));
+        assert_eq!(press(&mut state, keys), [], "{keys:?}");
+        assert!(state.dialog.is_none(), "{keys:?}");
+        assert_eq!(press(&mut state, "y"), [], "{keys:?}");
+    }
+}
+
+#[test]
+fn a_running_session_cannot_be_undone() {
+    let mut state = state();
+    assert_eq!(press(&mut state, "2u"), []);
+    assert!(state.told().unwrap().contains("is running: pause or stop it"), "{:?}", state.told());
+    assert!(state.dialog.is_none());
+}
+
+/// The files are read on another thread, so the answer may come at any time.
+#[test]
+fn a_preview_of_an_undo_that_nobody_waits_for_opens_no_dialog() {
+    let mut state = state();
+    press(&mut state, "2↓u");
+    let seen = picture(&mut state, 100, 30);
+    assert!(seen.contains("reading the files of session s5"), "{seen}");
+    assert_eq!(press(&mut state, "y"), [], "the key cancels");
+    answer_preview(&mut state, Ok(undo_preview()));
+    assert!(state.dialog.is_none());
+    press(&mut state, "u\u{1b}?");
+    answer_preview(&mut state, Err("no turn is kept"));
+    assert_eq!(state.told(), None);
+    assert!(matches!(state.dialog, Some(ScreenDialog::Help)));
+}
+
+#[test]
+fn an_undo_that_fails_or_changes_nothing_is_reported() {
+    let mut state = previewed(Err("no turn is kept"));
+    assert_eq!(state.told(), Some("! no turn is kept"));
+    assert!(state.dialog.is_none());
+    let kept = UndoPreview { files: Vec::new(), file_count: 0, ..undo_preview() };
+    state = previewed(Ok(kept.clone()));
+    let told = state.told().unwrap();
+    assert!(told.contains("2 files stay: a person may have changed them"), "{told}");
+    state = previewed(Ok(UndoPreview { edited: Vec::new(), edited_count: 0, ..kept }));
+    assert!(state.told().unwrap().contains("in that state already"), "{:?}", state.told());
+    assert_eq!(press(&mut state, "y"), []);
+    let mut state = previewed(Ok(undo_preview()));
+    press(&mut state, "y");
+    state.update(ScreenInput::Undone(Err("the disk is full".to_owned())));
+    assert_eq!(state.told(), Some("! the disk is full"));
+    assert_eq!(press(&mut state, "q"), [ScreenEffect::Part(ScreenParting::Left)]);
+}
+
+/// A path may have any character but a slash and a zero byte.
+#[test]
+fn control_characters_in_paths_of_an_undo_are_not_drawn() {
+    let mut preview = undo_preview();
+    preview.files[0].0 = "\u{1b}[2J\u{202e}evil\n".to_owned();
+    preview.edited[0].path = "\u{7}evil\r".to_owned();
+    preview.old_head = Some("0123456789abcdef".to_owned());
+    let mut state = previewed(Ok(preview));
+    let seen = picture(&mut state, 100, 30);
+    assert!(!seen.contains(|c: char| c != '\n' && c.is_control()), "{seen:?}");
+    assert!(!seen.contains('\u{202e}') && seen.matches("evil").count() == 2, "{seen}");
+    assert!(seen.contains("The commit before these turns is 0123456789ab."), "{seen}");
 }
 
 #[test]

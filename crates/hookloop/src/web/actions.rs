@@ -21,6 +21,7 @@ use serde_json::{Value, json};
 
 use super::sites::ProjectSite;
 use crate::error::{CliError, CliResult, FailureKind};
+use crate::tui::undo_as_shown;
 
 /// How long the answer waits for a session to resume, and how often that is checked.
 const RESUME_MAX: Duration = Duration::from_secs(10);
@@ -28,7 +29,7 @@ const RESUME_POLL: Duration = Duration::from_millis(50);
 /// Bytes that are read of a program's last output.
 const WORDS_MAX: u64 = 16 * 1024;
 
-/// The actions of a page.
+/// The actions of a page. A number is a text, because a form sends texts.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "do", rename_all = "snake_case", deny_unknown_fields)]
 enum PageAction {
@@ -41,6 +42,7 @@ enum PageAction {
     Stop { session: SessionId },
     Resume { session: SessionId },
     Message { session: SessionId, text: String },
+    Undo { session: SessionId, turn: Option<String>, digest: String },
 }
 
 /// Performs the action that a body requests. Blocks.
@@ -122,11 +124,20 @@ fn perform(site: &ProjectSite, action: &PageAction) -> CliResult<ActionOutcome> 
             })
         }
         PageAction::Resume { session } => resume(site, session),
+        PageAction::Undo { session, turn, digest } => {
+            let turn = turn.as_deref().map(parse_turn).transpose()?;
+            let message = undo_as_shown(project, session, turn, digest)?;
+            Ok(ActionOutcome { message, next: None })
+        }
     }
 }
 
 fn parse(key: &str) -> CliResult<ProblemKey> {
     key.parse().map_err(CliError::usage)
+}
+
+pub(super) fn parse_turn(text: &str) -> CliResult<u32> {
+    text.parse().map_err(|_| CliError::usage(format!("`{text}` is not the number of a turn")))
 }
 
 /// Returns the state of the task after a decision, and runs the reactions.

@@ -36,6 +36,7 @@ const TEMPLATES: &[(&str, &str)] = &templates![
     "timeline.html",
     "iterations.html",
     "waiting.html",
+    "undo.html",
     "tasks.html",
     "task.html",
     "neighbours.html",

@@ -67,6 +67,7 @@ pub(super) const ROUTES: &[WebRoute] = &[
     WebRoute::people("/p/{project}/", |parts| page(parts, pages::overview)),
     WebRoute::people("/p/{project}/sessions", |parts| page(parts, pages::sessions)),
     WebRoute::people("/p/{project}/sessions/{id}", |parts| page(parts, pages::session)),
+    WebRoute::people("/p/{project}/sessions/{id}/undo", |parts| page(parts, pages::undo)),
     WebRoute::people("/p/{project}/tasks", |parts| page(parts, pages::tasks)),
     WebRoute::people("/p/{project}/tasks/{id}", |parts| page(parts, pages::task)),
     WebRoute::people("/p/{project}/graph", |parts| page(parts, pages::graph)),

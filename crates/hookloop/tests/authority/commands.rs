@@ -14,7 +14,7 @@ enum Allowed {
 use Allowed::{Everybody, Person};
 
 /// Every command with its arguments as these tests run it: `PATH: arguments`.
-const ROWS: [(&str, &str, Allowed); 90] = [
+const ROWS: [(&str, &str, Allowed); 92] = [
     ("init", "-C other --yes", Everybody),
     ("demo", "", Everybody),
     ("run", "'nested' --agent command:true --max-iterations 1", Person),
@@ -22,6 +22,8 @@ const ROWS: [(&str, &str, Allowed); 90] = [
     ("watch", "", Everybody),
     ("pause", "", Person),
     ("stop", "", Person),
+    ("undo", "--yes", Person),
+    ("restore", "1 -- file", Person),
     ("message", "go", Person),
     ("sessions list", "", Everybody),
     ("sessions show", "nothing", Everybody),
@@ -107,11 +109,12 @@ const ROWS: [(&str, &str, Allowed); 90] = [
     ("policy", "", Everybody),
 ];
 /// Commands that only read and do not depend on the state of a project.
-const LAST: [(&str, &str, Allowed); 8] = [
+const LAST: [(&str, &str, Allowed); 9] = [
     ("doctor", "", Everybody),
     ("verify", "", Everybody),
     ("verify", "--accept-foreign", Person),
     ("rebuild", "", Person),
+    ("gc", "", Person),
     ("schema", "", Everybody),
     ("completions", "bash", Everybody),
     ("man", "", Everybody),

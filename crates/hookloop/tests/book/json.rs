@@ -25,6 +25,8 @@ fn printed() -> Vec<(&'static str, Value)> {
     let ran = json_lines(&ran.stdout);
     let schedule = ["schedule", "add", "s", "--cron", "0 3 * * *", "--goal", "G"];
     let first = |args: &[&str]| project.json(args)[0].clone();
+    let session = first(&["sessions", "list"]);
+    let session_detail = project.json(&["sessions", "show", session["id"].as_str().unwrap()]);
     vec![
         ("init", init),
         ("status", project.json(&["status"])),
@@ -35,7 +37,8 @@ fn printed() -> Vec<(&'static str, Value)> {
         ("task import", imported),
         ("schedule add", project.json(&schedule)),
         ("hooks list", first(&["hooks", "list"])),
-        ("sessions list", first(&["sessions", "list"])),
+        ("sessions list", session),
+        ("sessions show", session_detail),
         ("why", project.json(&["why", "a"])),
         ("log", ran[0].clone()),
         ("inbox list", first(&["inbox", "list"])),
@@ -64,6 +67,7 @@ fn every_field_that_is_listed_is_printed() {
         match command {
             "task show" | "task add" => listed.extend(of("task list")),
             "inbox show" => listed.extend(of("inbox list")),
+            "sessions show" => listed.extend(of("sessions list")),
             _ => {}
         }
         let found: BTreeSet<String> = fields(&value).into_iter().map(str::to_owned).collect();

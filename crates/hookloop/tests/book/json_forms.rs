@@ -64,6 +64,8 @@ const ROWS: &[(&str, &str)] = &[
     ("resume", "first"),
     ("pause", ""),
     ("stop", ""),
+    ("undo", "--dry-run"),
+    ("restore", "1 --dry-run -- file"),
     ("message", "text"),
     ("sessions list", ""),
     ("sessions show", "first"),
@@ -99,6 +101,7 @@ const ROWS: &[(&str, &str)] = &[
     ("import automation-hooks", "none"),
     ("verify", ""),
     ("rebuild", ""),
+    ("gc", ""),
     ("schema", ""),
     ("completions", "bash"),
     ("man", ""),
@@ -185,7 +188,7 @@ fn every_command_prints_json_in_the_form_of_the_page() {
     let mut wrong = Vec::new();
     let mut successes = 0;
     for (path, args) in ROWS {
-        let words = path.split(' ').chain(args.split_whitespace()).chain(["--json"]);
+        let words = path.split(' ').chain(["--json"]).chain(args.split_whitespace());
         let run = project.run(&words.collect::<Vec<_>>());
         successes += usize::from(run.code == 0);
         let found = form(&run.stdout);

@@ -58,7 +58,8 @@ impl CommandList {
         let words = words.take_while(|word| !is_end(word) && !word.starts_with('#'));
         let mut path = String::new();
         let mut is_path = true;
-        for word in words {
+        // Paths follow after `--`.
+        for word in words.take_while(|word| *word != "--") {
             let longer = format!("{path} {word}").trim_start().to_owned();
             let follows_path = is_path;
             is_path &= self.options.contains_key(&longer);

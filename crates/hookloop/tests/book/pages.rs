@@ -35,6 +35,7 @@ pages! {
     how_to_add_recurring_tasks => "how-to/recurring-tasks.md",
     how_to_review_work => "how-to/review.md",
     how_to_sandbox_hooks => "how-to/sandbox.md",
+    how_to_see_the_files_of_each_turn => "how-to/snapshots.md",
     how_to_run_tests_as_a_gate => "how-to/tests-as-a-gate.md",
     how_to_write_a_hook => "how-to/write-a-hook.md",
     configuration_files => "reference/configuration-files.md",

@@ -72,6 +72,34 @@ fn the_history_of_a_deleted_task_can_be_read() {
 }
 
 #[test]
+fn the_events_of_one_session_can_be_read() {
+    let project = with_history();
+    project.write("turns.json", r#"[{"say": "<promise>COMPLETE</promise>"}]"#);
+    for name in ["first", "second"] {
+        let agent = ["--agent", "scripted:turns.json", "--no-changes-ok"];
+        let run = project.run(&[&["run", "Work", "--name", name], &agent[..]].concat());
+        assert_eq!(run.code, 6, "complete, and no gate proved it: {run:?}");
+    }
+    let all = project.json_lines(&["log", "--type", "session_started"]);
+    let id = all[0]["session"].as_str().unwrap();
+    for wanted in [id, &id[..8], "first"] {
+        let events = project.json_lines(&["log", "--session", wanted]);
+        assert!(events.iter().all(|event| event["session"] == id), "{wanted}: {events:?}");
+        let types = types(&events);
+        assert_eq!(types[0], "session_started");
+        assert!(types.contains(&"session_ended"), "{types:?}");
+    }
+    let filtered = ["log", "--session", "first", "--type", "turn_ended", "--limit", "1"];
+    assert_eq!(types(&project.json_lines(&filtered)), ["turn_ended"]);
+    let error = project.fails(1, &["log", "--session", "none"]);
+    assert!(error.contains("hookloop sessions list"), "{error}");
+    for other in [&["--task", "a"][..], &["--fleet"]] {
+        let error = project.fails(2, &[&["log", "--session", "first"], other].concat());
+        assert!(error.contains("cannot be used with"), "{error}");
+    }
+}
+
+#[test]
 fn a_log_line_has_sequence_number_time_type_task_and_actor() {
     let project = with_history();
     let printed = project.ok(&["log", "--type", "task_started"]);

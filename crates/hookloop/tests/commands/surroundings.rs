@@ -136,7 +136,7 @@ fn receipts_with_a_tree(project: &TestProject, bin: &Path) -> usize {
 }
 
 #[test]
-fn receipts_have_a_tree_in_another_owners_repository_marked_safe() {
+fn receipts_have_a_tree_in_another_owners_repository() {
     let project = project(b"project");
     project.git(&["init", "--quiet"]);
     project.write("hookloop.yaml", CONFIG);
@@ -145,10 +145,6 @@ fn receipts_have_a_tree_in_another_owners_repository_marked_safe() {
     let trusted = project.hookloop(&["hooks", "trust", "--yes"]).output().unwrap();
     assert!(trusted.status.success(), "{}", error_of(&trusted));
     let bin = distrustful_git(&project);
-    let before = receipts_with_a_tree(&project, &bin);
-    assert_eq!(before, 0, "git refuses the repository");
-    let root = project.root().canonicalize().unwrap();
-    let trusted = ["config", "--global", "--add", "safe.directory", root.to_str().unwrap()];
-    assert!(project.command("git").args(trusted).status().unwrap().success());
+    // No program of the repository is run, so its owner does not matter.
     assert!(receipts_with_a_tree(&project, &bin) > 0);
 }

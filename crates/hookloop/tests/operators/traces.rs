@@ -139,11 +139,14 @@ fn a_session_is_a_trace_with_spans_for_its_turns_and_hooks() {
     assert_eq!(turn["gen_ai.operation.name"], "invoke_agent");
     assert_eq!(turn["gen_ai.usage.cache_read.input_tokens"], "1000");
     assert_eq!((turn["hookloop.turn"].as_str(), turn["hookloop.attempt"].as_str()), ("work", "1"));
+    let last = attributes(&turns[1].attributes);
+    assert_ne!(turn["hookloop.tree"], last["hookloop.tree"]);
     let parts = trace.named("iteration");
     let verdict = |part: &Span| events(part, "gates_evaluated")[0]["hookloop.verdict"].clone();
     assert_eq!([verdict(parts[0]), verdict(parts[1])], ["block", "pass"]);
     let receipts = events(parts[1], "receipt_recorded");
     assert_eq!(receipts[0]["hookloop.gate"], "answer");
+    assert_eq!(receipts[0]["hookloop.tree"], last["hookloop.tree"]);
     let gate = attributes(&trace.named("hook answer")[0].attributes);
     assert_eq!(
         (gate["hookloop.hook.point"].as_str(), gate["hookloop.hook.status"].as_str()),

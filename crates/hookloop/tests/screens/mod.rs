@@ -4,6 +4,7 @@ mod leaving;
 mod many;
 mod running;
 mod tmux;
+mod undoing;
 mod watching;
 mod working;
 

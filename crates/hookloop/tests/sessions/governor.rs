@@ -104,9 +104,6 @@ fn session_limits_are_printed_at_the_start_and_recorded() {
     let text = project.run(&args).stdout;
     assert!(text.contains("7 iterations, 2h, "), "{text}");
     let id = project.json(&["sessions", "list"])[0]["id"].as_str().unwrap().to_owned();
-    let show = project.json_command(&["sessions", "show", &id]).output().unwrap();
-    let first: serde_json::Value =
-        serde_json::from_str(String::from_utf8(show.stdout).unwrap().lines().next().unwrap())
-            .unwrap();
-    assert_eq!(first["data"]["limits"]["max_iterations"], 7);
+    let events = project.json_lines(&["log", "--session", &id]);
+    assert_eq!(events[0]["data"]["limits"]["max_iterations"], 7);
 }

@@ -13,6 +13,8 @@ mod running;
 mod scripts;
 mod stopping;
 mod tasks;
+mod turn_trees;
+mod undoing;
 mod visible;
 
 use std::time::Duration;

@@ -15,7 +15,7 @@ use crate::web::stage::{DashboardProject, Ordinary};
 const SAID: &str = "document.querySelector('#said').innerText";
 
 /// Waits until the status message contains a text.
-fn await_said(browser: &mut Browser, text: &str) {
+pub(super) fn await_said(browser: &mut Browser, text: &str) {
     browser.until(&format!("{SAID}.includes({})", json!(text)));
 }
 

@@ -146,7 +146,8 @@ fn hostile_text_in_any_field_is_shown_as_text() {
         .as_array()
         .unwrap()
         .iter()
-        .map(|row| format!("sessions/{}", row["id"].as_str().unwrap()));
+        .map(|row| format!("sessions/{}", row["id"].as_str().unwrap()))
+        .flat_map(|path| [path.clone(), format!("{path}/undo")]);
     let tasks = ["grammar", "lexer", "parser", "errors", "unicode", "by-whom"]
         .map(|id| format!("tasks/{id}"));
     let some = (0..all.len()).step_by(61).map(|n| format!("tasks/h{n}"));

@@ -3,6 +3,7 @@
 //! - [`browser`]: Chromium, controlled by the DevTools protocol; [`server`]: the running server
 //! - [`login`]: login and logout
 //! - [`living`]: pages with live updates; [`deciding`]: decisions of people on pages
+//! - [`undoing`]: the undo of a session on its page
 //! - [`lists`]: lists on pages
 //! - [`hostile`]: text with markup and scripts in every field of a page
 //! - [`speed`]: large projects, and clients that stop reading
@@ -19,6 +20,7 @@ mod pictures;
 mod server;
 mod speed;
 mod stage;
+mod undoing;
 
 /// A project without hooks and limits.
 const PLAIN: &str = "version: 1\n";

@@ -52,11 +52,21 @@ impl Server {
         (browser, self.url(&path))
     }
 
+    /// Returns the token for agents.
+    pub(crate) fn agent_token(&self) -> String {
+        let path = self.serving.said["token_file"].as_str().unwrap();
+        std::fs::read_to_string(path).unwrap().trim().to_owned()
+    }
+
     /// Returns a connection that has sent a request with the token, and read nothing yet.
     pub(crate) fn asking(&self, method: &str, path: &str, body: &str) -> TcpStream {
+        self.asking_with(&self.token(), method, path, body)
+    }
+
+    fn asking_with(&self, token: &str, method: &str, path: &str, body: &str) -> TcpStream {
         let mut stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        let (port, token, length) = (self.port, self.token(), body.len());
+        let (port, length) = (self.port, body.len());
         let head = format!(
             "{method} {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAuthorization: Bearer {token}\r\n\
              Content-Type: application/json\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}"
@@ -67,8 +77,19 @@ impl Server {
 
     /// Returns the status and the body of an answer.
     pub(crate) fn ask(&self, method: &str, path: &str, body: &str) -> (u16, String) {
+        self.ask_with(&self.token(), method, path, body)
+    }
+
+    /// Returns the status and the body of the answer to a request with this token.
+    pub(crate) fn ask_with(
+        &self,
+        token: &str,
+        method: &str,
+        path: &str,
+        body: &str,
+    ) -> (u16, String) {
         let mut answer = Vec::new();
-        self.asking(method, path, body).read_to_end(&mut answer).unwrap();
+        self.asking_with(token, method, path, body).read_to_end(&mut answer).unwrap();
         let answer = String::from_utf8(answer).unwrap();
         let (head, body) = answer.split_once("\r\n\r\n").unwrap();
         (head.split(' ').nth(1).unwrap().parse().unwrap(), body.to_owned())

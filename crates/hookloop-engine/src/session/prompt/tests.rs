@@ -303,6 +303,7 @@ fn ended() -> TurnEnded {
         promises: vec![],
         near_misses: vec![],
         files: None,
+        tree: None,
         head: None,
         changed: vec![],
         refused: vec![],

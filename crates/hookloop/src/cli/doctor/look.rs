@@ -195,6 +195,8 @@ impl DoctorFacts {
         let mut findings = doctor::examine_state(home);
         findings.extend(doctor::examine_space("space", home));
         findings.extend(doctor::examine_space("space of the project", &self.directory));
+        let place = self.place.as_ref();
+        findings.extend(place.and_then(|place| doctor::examine_snapshots(&place.state)));
         let file = diagnostics::file_in(self.place.as_ref().map_or(home, |place| &place.state));
         let file_state = if file.exists() { "" } else { " (no warnings yet)" };
         let message = format!("warnings are in {}{file_state}", file.display());

@@ -6,7 +6,7 @@ use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Clear};
 
-use super::{put_all, said, wrapped};
+use super::{put_all, said, undo, wrapped};
 use crate::present;
 use crate::tui::dialog::ScreenDialog;
 use crate::tui::keys::{can_resume, is_open};
@@ -15,6 +15,8 @@ use crate::tui::theme::{BOLD, DIM, PLAIN};
 
 /// The widest box.
 const WIDTH_MAX: u16 = 76;
+/// Lines of the frame of a box.
+const FRAME: u16 = 2;
 /// Lines of text that can be seen at once while it is typed.
 const TYPED_MAX: u16 = 8;
 
@@ -28,6 +30,7 @@ const EVERYWHERE: &[Keys] = &[
     ("/", "filter a list, search a text"),
     ("m", "send a message to the agent; answer a problem"),
     ("p r x", "pause, resume, stop a session"),
+    ("u", "undo the file changes of a session"),
     ("a d", "approve submitted work; dismiss a problem"),
     ("!", "decide about a session at its retry limit"),
     ("←→ hl", "switch iteration"),
@@ -73,7 +76,9 @@ pub(super) fn keys(state: &ScreenState) -> Vec<Keys> {
         ScreenView::Session => {
             let mut keys = vec![("←→", "iteration"), ("↑↓", "step"), ("o", "output")];
             keys.extend(of_session(state));
-            keys.push(("w", "pending"));
+            let shown = state.shown.as_ref();
+            let has_pending = shown.is_some_and(|shown| !shown.session.pending.is_empty());
+            keys.extend(has_pending.then_some(("w", "pending")));
             keys
         }
     };
@@ -95,6 +100,9 @@ fn of_session(state: &ScreenState) -> Vec<Keys> {
     }
     if can_resume(session) {
         keys.push(("r", "resume"));
+    }
+    if session != SessionState::Running {
+        keys.push(("u", "undo"));
     }
     keys
 }
@@ -124,6 +132,16 @@ pub(super) fn draw(state: &ScreenState, dialog: &ScreenDialog, frame: &mut Frame
                 choices(&[("esc", "cancel")]),
             ]);
             show(frame, area, "Quit", lines);
+        }
+        ScreenDialog::UndoReading(id) => {
+            let mut lines = text(&format!("reading the files of session {id} …"), area);
+            lines.extend([Line::default(), choices(&[("any key", "cancel")])]);
+            show(frame, area, "Undo", lines);
+        }
+        ScreenDialog::Undo(preview) => {
+            let mut lines = undo::lines(preview, usize::from(area.height.saturating_sub(FRAME)));
+            lines.push(choices(&[("y", "undo these changes"), ("any other key", "cancel")]));
+            show(frame, area, &format!("Undo session {}", preview.session), lines);
         }
     }
 }
@@ -162,7 +180,7 @@ fn text(text: &str, area: Rect) -> Vec<Line<'static>> {
 /// Draws the frame of a box in the middle, and returns the area inside of it.
 fn framed(frame: &mut Frame<'_>, area: Rect, title: &str, height: u16) -> Rect {
     let width = area.width.min(WIDTH_MAX);
-    let height = area.height.min(height.saturating_add(2));
+    let height = area.height.min(height.saturating_add(FRAME));
     let place = Rect {
         x: area.x + (area.width - width) / 2,
         y: area.y + (area.height - height) / 2,

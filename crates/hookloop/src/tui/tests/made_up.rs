@@ -8,6 +8,7 @@ use hookloop_core::session::timeline::Timeline;
 use hookloop_core::session::{Session, SessionState};
 use hookloop_core::task::TaskState;
 use hookloop_core::time::Timestamp;
+use hookloop_engine::session::undo::{EditedFile, FileEffect};
 use hookloop_engine::store::SessionRow;
 use serde_json::{Value, json};
 
@@ -15,6 +16,7 @@ use crate::tui::data::{
     AgentOutput, OutputTail, ProblemFacts, ProblemLine, ProblemMatter, ProjectOverview, ScreenNews,
     SessionContent, SessionLine, TaskContent, TaskFacts, TaskLine,
 };
+use crate::tui::undo_preview::UndoPreview;
 
 /// The time of the test data.
 const NOW: i64 = 1_800_000_000_000;
@@ -127,6 +129,28 @@ pub(super) fn tasks() -> TaskContent {
         task("◌", "write", TaskState::Created, "Write it up"),
     ];
     TaskContent { lines, cut: false }
+}
+
+/// The undo of a session with more files than a screen has lines.
+pub(super) fn undo_preview() -> UndoPreview {
+    let mut files = vec![
+        ("src/lib.rs".to_owned(), FileEffect::Changed),
+        ("src/latin1.rs".to_owned(), FileEffect::Deleted),
+        ("src/old.rs".to_owned(), FileEffect::Created),
+    ];
+    files.extend((0..37).map(|n| (format!("tests/case-{n}.rs"), FileEffect::Changed)));
+    let reason = "it was changed outside of the agent's turns";
+    let edited = |path: &str| EditedFile { path: path.to_owned(), reason };
+    UndoPreview {
+        session: "s5".parse().unwrap(),
+        label: "undo of turns 1 to 3".to_owned(),
+        file_count: files.len(),
+        files,
+        edited: vec![edited("README.md"), edited("notes.txt")],
+        edited_count: 2,
+        old_head: None,
+        digest: "d1".to_owned(),
+    }
 }
 
 fn plan() -> Value {

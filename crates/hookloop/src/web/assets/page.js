@@ -4,6 +4,8 @@
 const REFRESH_PAUSE_MS = 200;
 /// When a page that found no place asks again.
 const RETRY_MS = 15_000;
+/// The result of a form that led to another page, which shows it.
+const TOLD = "told";
 
 const byId = (id) => document.getElementById(id);
 const parts = () => [...document.querySelectorAll("[data-part]")];
@@ -189,7 +191,11 @@ async function send(form) {
     });
     const told = await answer.json();
     say(told.message ?? told.error, told.next, !answer.ok);
-    if (answer.ok && form.dataset.then) location.assign(form.dataset.then);
+    if (answer.ok && form.dataset.then) {
+      if ("tells" in form.dataset) sessionStorage.setItem(TOLD, JSON.stringify(told));
+      location.assign(form.dataset.then);
+      return;
+    }
     if (answer.ok) form.reset();
   } catch {
     say("The server does not answer.", "hookloop serve", true);
@@ -197,4 +203,11 @@ async function send(form) {
   button.disabled = false;
   form.removeAttribute("aria-busy");
   refresh(parts().map((part) => part.dataset.part));
+}
+
+const kept = sessionStorage.getItem(TOLD);
+if (kept) {
+  sessionStorage.removeItem(TOLD);
+  const { message, next } = JSON.parse(kept);
+  say(message, next, false);
 }

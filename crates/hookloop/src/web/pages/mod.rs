@@ -3,6 +3,7 @@
 //! - [`projects`]: all projects of the user
 //! - [`overview`]: problems, running sessions, tasks by state, today's usage
 //! - [`sessions`], [`session`]: the list of sessions; one session with its steps, drawn to scale by [`scale`]
+//! - [`undo`]: the files that the undo of a session would change
 //! - [`tasks`], [`task`]: the list of tasks; one task with its neighbours and history
 //! - [`graph`]: tasks and their dependencies, placed by [`layers`]
 //! - [`usage`], [`hooks`], [`fleet`]: usage, hook runs and workers; [`log`]: the events
@@ -20,6 +21,7 @@ mod sessions;
 mod steps;
 mod task;
 mod tasks;
+mod undo;
 mod usage;
 
 use hookloop_core::time::Timestamp;
@@ -40,6 +42,7 @@ pub(super) use session::session;
 pub(super) use sessions::sessions;
 pub(super) use task::task;
 pub(super) use tasks::tasks;
+pub(super) use undo::undo;
 pub(super) use usage::usage;
 
 /// A request for a page of a project.

@@ -1,9 +1,11 @@
 //! A session: its state with reasons, its iterations, and the outputs for its next prompt.
 
+use std::sync::{Arc, Mutex};
+
 use hookloop_core::excerpt::first_chars;
 use hookloop_core::id::{SessionId, Subject};
-use hookloop_core::session::SessionState;
 use hookloop_core::session::plan::CompactCount;
+use hookloop_core::session::{Session, SessionPhase, SessionState, SessionWork};
 use hookloop_engine::session::lookup;
 use hookloop_engine::store::SessionRow;
 use minijinja::context;
@@ -32,13 +34,7 @@ const WAITING: PagePart = PagePart::new("waiting", "Pending for the next prompt"
 const ITERATIONS: PagePart = PagePart::new("iterations", "Steps", &[Topic::This]);
 
 pub(in super::super) fn session(visit: &PageVisit<'_>) -> CliResult<String> {
-    let none = || {
-        let message = format!("there is no session `{}`", visit.id);
-        CliError::refused(message).hint("hookloop sessions list")
-    };
-    let id: SessionId = visit.id.parse().map_err(|_| none())?;
-    let row = visit.project().read(|view| view.session(&id))?.ok_or_else(none)?;
-    let record = visit.site.records.get(visit.project(), &id)?.ok_or_else(none)?;
+    let (row, record) = find(visit)?;
     let record = lock(&record);
     let window = PartWindow::of(visit, &record);
     let mut page = visit.page();
@@ -56,8 +52,20 @@ pub(in super::super) fn session(visit: &PageVisit<'_>) -> CliResult<String> {
         Ok::<_, CliError>(iterations(visit, &record, &window))
     })?;
     let title = format!("Session {}", row.name);
-    let subject = Some(Subject::Session(id));
+    let subject = Some(Subject::Session(row.id.clone()));
     visit.finish(page, &PageTitle { title: &title, section: "sessions", subject })
+}
+
+/// Returns the session that the address names.
+pub(super) fn find(visit: &PageVisit<'_>) -> CliResult<(SessionRow, Arc<Mutex<SessionRecord>>)> {
+    let none = || {
+        let message = format!("there is no session `{}`", visit.id);
+        CliError::refused(message).hint("hookloop sessions list")
+    };
+    let id: SessionId = visit.id.parse().map_err(|_| none())?;
+    let row = visit.project().read(|view| view.session(&id))?.ok_or_else(none)?;
+    let record = visit.site.records.get(visit.project(), &id)?.ok_or_else(none)?;
+    Ok((row, record))
 }
 
 fn facts(visit: &PageVisit<'_>, row: &SessionRow, record: &SessionRecord) -> CliResult<Value> {
@@ -72,6 +80,8 @@ fn facts(visit: &PageVisit<'_>, row: &SessionRow, record: &SessionRecord) -> Cli
     // Those have a list of their own here.
     reasons.retain(|reason| !reason.starts_with(why::RECEIPT));
     let is_external = lookup::is_external(row);
+    let is_review = matches!(session.plan.work, SessionWork::Review(_));
+    let can_undo = !is_running && !is_external && !is_review && session.iteration > 0;
     let limits = &session.plan.limits;
     Ok(context! {
         id => row.id.as_str(), class => class(&state), state => &state, reasons, next,
@@ -95,8 +105,15 @@ fn facts(visit: &PageVisit<'_>, row: &SessionRow, record: &SessionRecord) -> Cli
         can_stop => is_running && !is_external,
         can_resume => !row.is_over() && !is_external && (row.state == SessionState::Paused || state == SessionState::Interrupted.name()),
         can_tell => !row.is_over(),
+        undo_link => can_undo.then(|| visit.address(&format!("sessions/{}/undo", row.id))),
         action => visit.address("do"),
     })
+}
+
+/// Returns the number of the last turn that began; 0 if none did.
+pub(super) fn last_turn(session: &Session) -> u32 {
+    // A turn that a crash interrupted has not ended.
+    session.turns + u32::from(matches!(session.phase, SessionPhase::Turn(_)))
 }
 
 /// The step that the session is at.
@@ -125,11 +142,9 @@ fn step(visit: &PageVisit<'_>, row: &SessionRow) -> Value {
     }
 }
 
-fn prompt(session: &hookloop_core::session::Session) -> Option<&str> {
+fn prompt(session: &Session) -> Option<&str> {
     match &session.plan.work {
-        hookloop_core::session::SessionWork::Prompt(prompt) if prompt.lines().count() > 1 => {
-            Some(prompt)
-        }
+        SessionWork::Prompt(prompt) if prompt.lines().count() > 1 => Some(prompt),
         _ => None,
     }
 }

@@ -55,6 +55,8 @@ const REFS: &str = "refs/snapshots";
 /// The most working directories of a project.
 const PLACES_MAX: usize = 10_000;
 
+/// The most snapshots that are searched for a file.
+const NEWEST_MAX: usize = 1_000;
 /// The most names in a group.
 const NAMES_MAX: usize = 100_000;
 
@@ -143,6 +145,30 @@ impl Snapshots {
         names.retain(|name| self.ref_path(group, name).is_ok());
         names.sort();
         Ok(names)
+    }
+
+    /// Returns the content of a file of the project in the newest kept snapshot that has it.
+    pub fn newest_content(&self, name: &str) -> Result<Option<Vec<u8>>, RepoError> {
+        let mut kept = Vec::new();
+        for group in self.groups()? {
+            for name in self.names(&group)? {
+                let path = self.ref_path(&group, &name)?;
+                let written = fs::metadata(&path).and_then(|found| found.modified());
+                kept.push((written.map_err(RepoError::io(&path))?, group.clone(), name));
+            }
+        }
+        kept.sort();
+        for (_, group, kept_name) in kept.iter().rev().take(NEWEST_MAX) {
+            let Some(snapshot) = self.find(group, kept_name)? else { continue };
+            let top = top_of(&snapshot)?;
+            let Ok(prefix) = self.root.strip_prefix(&top) else { continue };
+            let object = format!("{}:{}", snapshot.exact, prefix.join(name).display());
+            // A snapshot without the file is not the one.
+            if let Ok(content) = self.store(&["cat-file", "blob", &object]) {
+                return Ok(Some(content));
+            }
+        }
+        Ok(None)
     }
 
     /// Returns the same snapshots for another working directory of the project.

@@ -6,9 +6,6 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
-
-use hookloop_git::snapshot::{RestoreItem, RestorePlan, RestoredStates, Snapshot, TurnFiles};
 
 use crate::fixture::{SnapshotFixture, write};
 
@@ -170,25 +167,11 @@ fn campaign_in(f: &SnapshotFixture, random: &mut Random, turns: u64) {
             change(random, f, &["a.txt", "b.txt", "src/c.rs"]);
         }
         let edited = files(&f.top);
-        std::thread::sleep(Duration::from_millis(30));
-        let planned = SystemTime::now();
-        let now = snapshots.take().unwrap();
-        let turn = TurnFiles { number: 1, before, after: Some(after) };
-        let found = snapshots.undone_files(&[&turn], &now, &RestoredStates::new()).unwrap();
-        let (refused, items): (Vec<_>, Vec<_>) =
-            found.into_iter().partition(|(_, file)| file.edited.is_some());
-        let items = items
-            .into_iter()
-            .map(|(path, file)| RestoreItem::new(&path, file.current, file.target))
-            .collect();
-        let plan = plan(&now, items);
-        let lock = snapshots.lock_restore().unwrap();
-        let report = snapshots.restore(&plan, planned, &lock).unwrap();
-        snapshots.end_restore().unwrap();
+        let (refused, report) = f.undo(before, after);
         let restored = files(&f.top);
         let refused: Vec<PathBuf> = refused
             .into_iter()
-            .map(|(path, _)| PathBuf::from(String::from_utf8(path).unwrap()))
+            .map(PathBuf::from)
             .chain(report.left.iter().map(|left| PathBuf::from(&left.path)))
             .collect();
         for path in old.keys().chain(left.keys()).chain(edited.keys()) {
@@ -214,19 +197,6 @@ fn campaign_in(f: &SnapshotFixture, random: &mut Random, turns: u64) {
                 "turn {number}: {path:?} refused"
             );
         }
-    }
-}
-
-fn plan(now: &Snapshot, items: Vec<RestoreItem>) -> RestorePlan {
-    RestorePlan {
-        label: "undo".to_owned(),
-        kind: "undo".to_owned(),
-        turn: None,
-        name: "1".to_owned(),
-        session: "session".to_owned(),
-        top: now.top.clone(),
-        before: now.id.clone(),
-        items,
     }
 }
 

@@ -6,8 +6,12 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
-use hookloop_git::snapshot::{Snapshot, SnapshotOptions, Snapshots};
+use hookloop_git::snapshot::{
+    RestoreItem, RestorePlan, RestoreReport, RestoredFile, RestoredStates, Snapshot,
+    SnapshotOptions, Snapshots, TurnFiles,
+};
 use hookloop_process::{Cancel, KeeperPool};
 use tempfile::TempDir;
 
@@ -91,6 +95,24 @@ impl SnapshotFixture {
         self.snapshots().take().unwrap()
     }
 
+    /// Undoes the turn between two snapshots, apart from files of a person. Returns their names, and the report.
+    pub(crate) fn undo(&self, before: Snapshot, after: Snapshot) -> (Vec<String>, RestoreReport) {
+        let snapshots = self.snapshots();
+        // A file that was written just now counts as changed meanwhile.
+        std::thread::sleep(Duration::from_millis(50));
+        let planned = SystemTime::now();
+        let now = snapshots.take().unwrap();
+        let turn = TurnFiles { number: 1, before, after: Some(after) };
+        let found = snapshots.undone_files(&[&turn], &now, &RestoredStates::new()).unwrap();
+        let (kept, changed): (Vec<_>, Vec<_>) =
+            found.into_iter().partition(|(_, file)| file.edited.is_some());
+        let lock = snapshots.lock_restore().unwrap();
+        let report = snapshots.restore(&plan(&now, changed), planned, &lock).unwrap();
+        snapshots.end_restore().unwrap();
+        let kept = kept.into_iter().map(|(path, _)| String::from_utf8(path).unwrap()).collect();
+        (kept, report)
+    }
+
     /// Runs git in the checkout.
     pub(crate) fn git(&self, args: &[&str]) -> String {
         self.git_in(&self.top, args)
@@ -137,6 +159,25 @@ impl SnapshotFixture {
         let output = command.output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).unwrap().trim_end().to_owned()
+    }
+}
+
+/// Returns the plan of an undo that changes these files.
+pub(crate) fn plan(
+    now: &Snapshot,
+    files: impl IntoIterator<Item = (Vec<u8>, RestoredFile)>,
+) -> RestorePlan {
+    let item =
+        |(path, file): (Vec<u8>, RestoredFile)| RestoreItem::new(&path, file.current, file.target);
+    RestorePlan {
+        label: "undo of turn 1".to_owned(),
+        kind: "undo".to_owned(),
+        turn: Some(1),
+        name: "1".to_owned(),
+        session: "session".to_owned(),
+        top: now.top.clone(),
+        before: now.id.clone(),
+        items: files.into_iter().map(item).collect(),
     }
 }
 

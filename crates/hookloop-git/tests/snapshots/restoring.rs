@@ -2,44 +2,11 @@
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
-use hookloop_git::snapshot::{
-    RestoreItem, RestorePlan, RestoreReport, RestoredStates, Snapshot, TurnFiles,
-};
+use hookloop_git::snapshot::{RestoredStates, TurnFiles};
 
-use crate::fixture::{SnapshotFixture, write};
-
-/// Undoes the turn between a snapshot and now, apart from files of a person. Returns those with the report.
-fn undo(f: &SnapshotFixture, before: Snapshot, after: Snapshot) -> (Vec<String>, RestoreReport) {
-    let snapshots = f.snapshots();
-    std::thread::sleep(Duration::from_millis(50));
-    let planned = SystemTime::now();
-    let now = snapshots.take().unwrap();
-    let turn = TurnFiles { number: 1, before, after: Some(after) };
-    let found = snapshots.undone_files(&[&turn], &now, &RestoredStates::new()).unwrap();
-    let (kept, items): (Vec<_>, Vec<_>) =
-        found.into_iter().partition(|(_, file)| file.edited.is_some());
-    let items = items
-        .into_iter()
-        .map(|(path, file)| RestoreItem::new(&path, file.current, file.target))
-        .collect();
-    let plan = RestorePlan {
-        label: "undo of turn 1".to_owned(),
-        kind: "undo".to_owned(),
-        turn: Some(1),
-        name: "1".to_owned(),
-        session: "session".to_owned(),
-        top: now.top.clone(),
-        before: now.id.clone(),
-        items,
-    };
-    let lock = snapshots.lock_restore().unwrap();
-    let report = snapshots.restore(&plan, planned, &lock).unwrap();
-    snapshots.end_restore().unwrap();
-    let kept = kept.into_iter().map(|(path, _)| String::from_utf8(path).unwrap()).collect();
-    (kept, report)
-}
+use crate::fixture::{SnapshotFixture, plan, write};
 
 fn read(f: &SnapshotFixture, name: &str) -> String {
     fs::read_to_string(f.top.join(name)).unwrap()
@@ -70,7 +37,7 @@ fn a_file_that_was_ignored_before_the_turn_is_not_deleted() {
     fs::remove_file(f.top.join(".gitignore")).unwrap();
     f.write("new", "by the agent\n");
     let after = f.take();
-    let (kept, report) = undo(&f, before, after);
+    let (kept, report) = f.undo(before, after);
     assert_eq!(kept, ["ignored", "sub/x.log"]);
     assert_eq!(report.left, []);
     assert_eq!(read(&f, "ignored"), "a secret of the user\n");
@@ -91,7 +58,7 @@ fn the_text_of_a_pointer_stays_text() {
     f.write("a.bin", "short");
     f.write("doc.txt", "changed");
     let after = f.take();
-    undo(&f, before, after);
+    f.undo(before, after);
     assert_eq!(read(&f, "doc.txt"), pointer);
     assert_eq!(read(&f, "a.bin"), "x".repeat(3_000));
 }
@@ -104,7 +71,7 @@ fn a_directory_that_became_a_link_is_restored() {
     symlink("lib2", f.top.join("lib")).unwrap();
     let after = f.take();
     assert_eq!(after.tree, f.tree_of_commit());
-    undo(&f, before, after);
+    f.undo(before, after);
     assert!(f.top.join("lib").symlink_metadata().unwrap().is_dir());
     assert_eq!(read(&f, "lib/code.rs"), "fn main() {}\n");
     assert!(!f.top.join("lib2").exists());
@@ -123,7 +90,7 @@ fn nothing_is_written_through_a_link_that_took_the_place_of_a_directory() {
     f.write(".git/info/exclude", "lib\n");
     fs::remove_dir(f.top.join("lib")).unwrap();
     symlink(&outside, f.top.join("lib")).unwrap();
-    undo(&f, before, after);
+    f.undo(before, after);
     assert_eq!(fs::read_dir(&outside).unwrap().count(), 0);
 }
 
@@ -141,7 +108,7 @@ fn a_git_directory_that_became_a_link_gets_no_directories() {
     symlink(&outside, sub.join(".git")).unwrap();
     write(&sub.join("f"), "2\n");
     let after = f.take();
-    undo(&f, before, after);
+    f.undo(before, after);
     assert_eq!(fs::read_dir(&outside).unwrap().count(), 0);
 }
 
@@ -153,7 +120,7 @@ fn a_repository_that_is_made_in_a_turn_does_not_prevent_the_undo() {
     f.write("a.txt", "changed\n");
     f.commit();
     let after = f.take();
-    undo(&f, before, after);
+    f.undo(before, after);
     assert_eq!(read(&f, "a.txt"), "one\n");
 }
 
@@ -170,7 +137,7 @@ fn a_commit_in_a_nested_repository_can_be_undone() {
     write(&sub.join("f"), "2\n");
     f.git_in(&sub, &["commit", "--quiet", "-a", "-m", "second"]);
     let after = f.take();
-    let (kept, report) = undo(&f, before.clone(), after);
+    let (kept, report) = f.undo(before.clone(), after);
     assert_eq!((kept.len(), report.left.len()), (0, 0));
     assert_eq!(f.git_in(&sub, &["log", "--format=%s"]), "first");
     assert_eq!(f.take().nested, before.nested);
@@ -187,7 +154,7 @@ fn a_file_that_became_an_empty_directory_or_a_pipe_is_restored() {
         let made = std::process::Command::new("sh").args(["-c", make]).current_dir(&f.top).status();
         assert!(made.unwrap().success());
         let after = f.take();
-        let (_, report) = undo(&f, before, after);
+        let (_, report) = f.undo(before, after);
         assert_eq!(report.left, [], "{make}");
         assert_eq!(read(&f, "a"), "1\n");
     }
@@ -205,20 +172,7 @@ fn a_plan_that_cannot_be_carried_out_is_not_begun() {
     let now = snapshots.take().unwrap();
     let turn = TurnFiles { number: 1, before, after: Some(after) };
     let found = snapshots.undone_files(&[&turn], &now, &RestoredStates::new()).unwrap();
-    let items = found
-        .into_iter()
-        .map(|(path, file)| RestoreItem::new(&path, file.current, file.target))
-        .collect();
-    let plan = RestorePlan {
-        label: "undo".to_owned(),
-        kind: "undo".to_owned(),
-        turn: None,
-        name: "1".to_owned(),
-        session: "session".to_owned(),
-        top: now.top.clone(),
-        before: now.id,
-        items,
-    };
+    let plan = plan(&now, found);
     let lock = snapshots.lock_restore().unwrap();
     snapshots.restore(&plan, SystemTime::now(), &lock).unwrap_err();
     assert_eq!(snapshots.pending_restore().unwrap(), None);
@@ -234,7 +188,7 @@ fn modes_are_those_of_the_files_even_if_git_ignores_them() {
     assert_eq!(before.tree, f.tree_of_commit());
     fs::remove_file(f.top.join("run.sh")).unwrap();
     let after = f.take();
-    undo(&f, before, after);
+    f.undo(before, after);
     let mode = f.top.join("run.sh").metadata().unwrap().permissions().mode();
     assert_eq!(mode & 0o111, 0o111);
 }

@@ -2,17 +2,21 @@
 
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use hookloop_config::paths::{FILE_NAME, PlaceError, ProjectPaths};
 use hookloop_engine::session::undo::{
     self, EditedFile, FileEffect, PlannedRestore, UndoError, UndoRequest,
 };
 use hookloop_git::repo::RepoError;
-use hookloop_git::snapshot::RestoreReport;
+use hookloop_git::snapshot::{RestoreReport, SnapshotOptions, Snapshots, store_of};
+use hookloop_process::{Cancel, KeeperPool, WriteOptions, write_whole};
 use serde_json::{Value, json};
 
 use super::hooks::trust::ask;
 use super::session::runner;
 use crate::cli::context::CommandContext;
+use crate::environment::state_home;
 use crate::error::{CliError, CliResult};
 use crate::output::{BOLD, CommandOutput, DIM};
 use crate::present::counted;
@@ -120,6 +124,7 @@ fn run(
     request: &UndoRequest,
     options: RestoreOptions,
 ) -> CliResult {
+    bring_configuration_back(context)?;
     let project = context.project()?;
     let runner = runner(&project)?;
     let pending = if options.dry_run { None } else { undo::finish(&project, runner)? };
@@ -176,6 +181,44 @@ fn run(
     }
     conclude(out, &report)?;
     out.line(format_args!("  {DIM}take it back:{DIM:#} hookloop undo --back"))
+}
+
+/// Restores the configuration of a project whose files are gone. Without it there is no project to undo anything in.
+fn bring_configuration_back(context: &mut CommandContext) -> CliResult {
+    let state_home = state_home()?;
+    let directory = context.directory()?;
+    if !matches!(ProjectPaths::find(&directory, &state_home), Err(PlaceError::NoProject(_))) {
+        return Ok(());
+    }
+    let Ok(real) = directory.canonicalize() else { return Ok(()) };
+    for root in real.ancestors() {
+        let state = ProjectPaths::at(root, &state_home).state;
+        if !store_of(&state).exists() {
+            continue;
+        }
+        let environment: Vec<_> = std::env::vars_os().collect();
+        let snapshots = Snapshots::new(SnapshotOptions {
+            root,
+            state: &state,
+            period: String::new(),
+            environment: &environment,
+            keepers: &Arc::new(KeeperPool::of_this_program()),
+            cancel: Cancel::new()?,
+        });
+        let found = snapshots.newest_content(FILE_NAME).map_err(UndoError::from)?;
+        if let Some(content) = found {
+            let path = root.join(FILE_NAME);
+            let failed = |error| CliError::system(format!("{}: {error}", path.display()));
+            let new = WriteOptions { mode: 0o666, is_durable: true, replaces: false };
+            write_whole(&path, &content, new).map_err(failed)?;
+            let out = &mut context.out;
+            return match out.json {
+                true => Ok(()),
+                false => out.line(format_args!("{FILE_NAME} was gone, and is restored first.")),
+            };
+        }
+    }
+    Ok(())
 }
 
 /// Returns the question before a request, and the command that does not ask.

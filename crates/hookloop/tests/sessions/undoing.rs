@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::time::Duration;
 
-use hookloop_testkit::TestProject;
+use hookloop_testkit::{SCRIPTED_AGENT, TestProject};
 
 use super::{scripted, trusted_project};
 
@@ -141,4 +141,18 @@ fn an_undo_that_is_killed_is_finished_by_the_next_one() {
         project.ok(&["restore", "1", "--yes", "--overwrite", "--", "."]);
         assert_eq!(files(&project), after, "kill {kill}");
     }
+}
+
+#[test]
+fn a_turn_that_deletes_everything_can_be_undone() {
+    let project = trusted_project(CONFIG, &[("src/lib.rs", "zero\n")]);
+    project.write("notes", "not committed\n");
+    project.write_turns(r#"[{"run": "rm -rf ./*", "say": "Oops."}]"#);
+    let before = files(&project);
+    let ran = project.run(&["run", "work", "--agent", SCRIPTED_AGENT, "--max-iterations", "1"]);
+    assert_ne!(ran.code, 0);
+    assert_eq!(files(&project).len(), 0);
+    let said = project.ok(&["undo", "--yes"]);
+    assert!(said.contains("hookloop.yaml was gone"), "{said}");
+    assert_eq!(files(&project), before);
 }

@@ -97,6 +97,11 @@ pub fn counted(count: u32, one: &str, many: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { many })
 }
 
+/// Returns the length of a list with its noun.
+pub fn counted_items(count: usize, one: &str, many: &str) -> String {
+    counted(u32::try_from(count).unwrap_or(u32::MAX), one, many)
+}
+
 /// A large number for people: `50M`, `1.5M`, `900k`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CompactCount(pub u64);

@@ -58,5 +58,7 @@ pub mod facts {
 pub mod plan {
     pub use crate::payload::plan::*;
     pub use crate::payload::session_limits::*;
-    pub use crate::quantity::{BadAmount, CompactCount, CostFigure, Dollars, counted};
+    pub use crate::quantity::{
+        BadAmount, CompactCount, CostFigure, Dollars, counted, counted_items,
+    };
 }

@@ -16,7 +16,7 @@ use sha2::{Digest, Sha256};
 /// if there is one, that of the user's repository.
 pub const LFS_CLEAN_ARGUMENT: &str = "--hookloop-lfs-clean";
 /// The longest text that can be a pointer.
-const POINTER_MAX: usize = 1024;
+pub(crate) const POINTER_MAX: u64 = 1024;
 /// The first line of a pointer.
 const VERSION: &str = "version https://git-lfs.github.com/spec/v1\n";
 
@@ -31,7 +31,8 @@ pub(crate) struct LfsPointer {
 impl LfsPointer {
     /// Returns the pointer that a text is; `None` for any other text.
     pub(crate) fn read(text: &[u8]) -> Option<LfsPointer> {
-        let text = std::str::from_utf8(text).ok().filter(|text| text.len() <= POINTER_MAX)?;
+        let text =
+            std::str::from_utf8(text).ok().filter(|text| text.len() as u64 <= POINTER_MAX)?;
         text.strip_prefix("version https://")?;
         let value = |name: &str| text.lines().find_map(|line| line.strip_prefix(name));
         let oid = value("oid sha256:")?;
@@ -72,7 +73,7 @@ fn clean(
     out: &mut impl Write,
 ) -> io::Result<()> {
     let mut first = Vec::new();
-    (&mut content).take(POINTER_MAX as u64 + 1).read_to_end(&mut first)?;
+    (&mut content).take(POINTER_MAX + 1).read_to_end(&mut first)?;
     if first.is_empty() || LfsPointer::read(&first).is_some() {
         return out.write_all(&first);
     }

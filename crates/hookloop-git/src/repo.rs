@@ -59,6 +59,7 @@ pub use hookloop_core::delivery::MergeMethod;
 use hookloop_core::id::TaskId;
 use hookloop_process::{Cancel, KeeperPool};
 pub use place::WorktreeLoss;
+pub(crate) use private_repo::quoted;
 pub use scratch::ScratchCheckout;
 use state_file::HeldLock;
 use worktree_path::WorktreePath;

@@ -42,7 +42,7 @@ pub use self::restore::{
 pub use self::retention::{GcReport, RetentionLimits, SnapshotUsage, snapshot_usage};
 use self::store_lock::StoreLock;
 pub use self::undo::{RestoredFile, RestoredFiles, RestoredStates, TurnFiles};
-use crate::git::GitVariable;
+use crate::git::{GitOutput, GitVariable};
 use crate::repo::{CommitId, FoundRepository, RepoError, state_file};
 
 /// The content of `HEAD` in a repository without commits.
@@ -149,17 +149,8 @@ impl Snapshots {
 
     /// Returns the content of a file of the project in the newest kept snapshot that has it.
     pub fn newest_content(&self, name: &str) -> Result<Option<Vec<u8>>, RepoError> {
-        let mut kept = Vec::new();
-        for group in self.groups()? {
-            for name in self.names(&group)? {
-                let path = self.ref_path(&group, &name)?;
-                let written = fs::metadata(&path).and_then(|found| found.modified());
-                kept.push((written.map_err(RepoError::io(&path))?, group.clone(), name));
-            }
-        }
-        kept.sort();
-        for (_, group, kept_name) in kept.iter().rev().take(NEWEST_MAX) {
-            let Some(snapshot) = self.find(group, kept_name)? else { continue };
+        for id in self.newest(NEWEST_MAX)? {
+            let snapshot = self.read(id)?;
             let top = top_of(&snapshot)?;
             let Ok(prefix) = self.root.strip_prefix(&top) else { continue };
             let object = format!("{}:{}", snapshot.exact, prefix.join(name).display());
@@ -277,16 +268,27 @@ impl Snapshots {
 
     /// Runs a command that reads the store and the user's objects.
     fn store(&self, args: &[&str]) -> Result<Vec<u8>, RepoError> {
-        let objects = self.all_objects()?;
+        let command = args.first().copied().unwrap_or_default();
+        Ok(self.store_output(&self.all_objects()?, args, Vec::new())?.well(command)?)
+    }
+
+    /// Runs a command that reads the store and these objects of the user.
+    fn store_output(
+        &self,
+        users_objects: &[PathBuf],
+        args: &[&str],
+        stdin: Vec<u8>,
+    ) -> Result<GitOutput, RepoError> {
         let store = &self.commands.store;
+        let index = store.join("no-index");
         let files = CommandFiles {
             git_dir: store,
             work_tree: store,
-            index: &store.join("no-index"),
-            users_objects: &objects,
+            index: &index,
+            users_objects,
             attributes: None,
         };
-        self.commands.own(files, ReadableObjects::All, args, Vec::new())
+        self.commands.own_output(files, ReadableObjects::All, args, stdin)
     }
 
     fn store_text(&self, args: &[&str]) -> Result<String, RepoError> {

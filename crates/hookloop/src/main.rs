@@ -6,7 +6,7 @@
 //! - `present`: texts about sessions and tasks, the same for every front end
 //! - `mcp`: the MCP server; `native`: hooks in agents that people start themselves
 //! - `web`: the dashboard; `tui`: the screens of a terminal; `metrics`: Prometheus
-//! - `reference`: generated pages of the book
+//! - `undo_preview`: the files that an undo would change; `reference`: generated pages of the book
 
 mod cli;
 mod diagnostics;
@@ -26,6 +26,7 @@ mod quiet;
 mod reference;
 mod sanitize;
 mod tui;
+mod undo_preview;
 mod web;
 
 use std::ffi::OsString;

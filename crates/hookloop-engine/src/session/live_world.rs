@@ -19,7 +19,7 @@ use hookloop_core::trace::{SpanId, SpanNames};
 use hookloop_git::files::{FilesLook, WatchedFiles};
 use hookloop_git::repo::worktree::PlaceEntry;
 use hookloop_git::repo::{Worktree, WorktreeLoss};
-use hookloop_git::snapshot::{Snapshot, SnapshotOptions, Snapshots};
+use hookloop_git::snapshot::{Snapshot, Snapshots};
 use hookloop_git::step_error::{CommittedWork, StepError};
 use hookloop_hooks::hook_context::{HookContext, SessionCall, SessionContext};
 use hookloop_hooks::hook_run::HookRun;
@@ -177,16 +177,7 @@ impl<'p, O: SessionObserver> LiveWorld<'p, O> {
         let (runner, directory, cancel) = (&self.place, &self.directory, &self.stop.cancel);
         let found = self.snapshots.get_or_insert_with(|| {
             let has_git = find_program("git", runner.path()).is_some();
-            has_git.then(|| {
-                Snapshots::new(SnapshotOptions {
-                    root: runner.root(),
-                    state: runner.state(),
-                    period: file_name(directory),
-                    environment: runner.environment(),
-                    keepers: runner.keepers(),
-                    cancel: cancel.clone(),
-                })
-            })
+            has_git.then(|| turn_files::snapshots_of(runner, &file_name(directory), cancel))
         });
         found.as_ref()
     }

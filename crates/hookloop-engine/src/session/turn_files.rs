@@ -28,6 +28,18 @@ pub enum TurnMoment {
     After,
 }
 
+/// Returns the snapshots of the directory that a context works in. See [`SnapshotOptions::period`].
+pub(super) fn snapshots_of(exec: &ExecContext, period: &str, cancel: &Cancel) -> Snapshots {
+    Snapshots::new(SnapshotOptions {
+        root: exec.root(),
+        state: exec.state(),
+        period: period.to_owned(),
+        environment: exec.environment(),
+        keepers: exec.keepers(),
+        cancel: cancel.clone(),
+    })
+}
+
 /// Returns the name of the snapshot at one side of a turn.
 pub(crate) fn name(turn: u32, moment: TurnMoment) -> String {
     match moment {
@@ -79,14 +91,7 @@ pub fn collect(
     limits: &RetentionLimits,
     is_dry: bool,
 ) -> Result<GcReport, CollectError> {
-    let snapshots = Snapshots::new(SnapshotOptions {
-        root: exec.root(),
-        state: exec.state(),
-        period: String::new(),
-        environment: exec.environment(),
-        keepers: exec.keepers(),
-        cancel: cancel.clone(),
-    });
+    let snapshots = snapshots_of(exec, "", cancel);
     let ended = ended(project, snapshots.groups()?)?;
     // A session that began meanwhile is kept, too.
     let is_kept = |group: &str| !ended.contains(group);

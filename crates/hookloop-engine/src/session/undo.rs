@@ -14,7 +14,7 @@ use hookloop_core::session::facts::{FilesRestored, RestoreKind};
 use hookloop_git::repo::RepoError;
 use hookloop_git::snapshot::{
     RestoreItem, RestoreLock, RestorePlan, RestoreReport, RestoredFiles, RestoredStates, Snapshot,
-    SnapshotOptions, Snapshots, TurnFiles, top_of, unfinished_restore,
+    Snapshots, TurnFiles, top_of, unfinished_restore,
 };
 use hookloop_hooks::runner::HookRunner;
 use hookloop_process::{Cancel, find_program};
@@ -24,12 +24,9 @@ use super::checkout;
 use super::lookup::{self, OPEN_MAX, is_review};
 use super::session_directory::is_running;
 use super::start_error::StartError;
-use super::turn_files::{TurnMoment, name, turn_of};
+use super::turn_files::{TurnMoment, name, snapshots_of, turn_of};
 use crate::project::Project;
 
-/// The kinds of a restore in its plan.
-const UNDO: &str = "undo";
-const RESTORE: &str = "restore";
 /// The group of the snapshots before and after each restore.
 const RESTORES: &str = "restores";
 /// A file that changed within this time before a snapshot could change again unnoticed.
@@ -89,6 +86,17 @@ pub enum FileEffect {
     Created,
     Changed,
     Deleted,
+}
+
+impl FileEffect {
+    /// Returns the effect as a verb.
+    pub fn name(self) -> &'static str {
+        match self {
+            FileEffect::Created => "create",
+            FileEffect::Changed => "change",
+            FileEffect::Deleted => "delete",
+        }
+    }
 }
 
 /// A restore that was not made yet.
@@ -229,12 +237,7 @@ pub fn plan(
     let old_head = old_head.map(ToString::to_string);
     let since = planned.duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
     let plan = RestorePlan {
-        kind: match kind {
-            RestoreKind::Undo => UNDO,
-            RestoreKind::Restore => RESTORE,
-            RestoreKind::Back => "back",
-        }
-        .to_owned(),
+        kind,
         turn,
         label,
         name: since.to_string(),
@@ -324,20 +327,15 @@ fn end(
     report: &RestoreReport,
     left: usize,
 ) -> Result<(), UndoError> {
-    let kind = match plan.kind.as_str() {
-        UNDO => RestoreKind::Undo,
-        RESTORE => RestoreKind::Restore,
-        _ => RestoreKind::Back,
-    };
     // Taking a restore back may bring the work of a person back.
-    if kind != RestoreKind::Back {
+    if plan.kind != RestoreKind::Back {
         snapshots.record_restored(plan, report)?;
     }
     let after = snapshots.take()?;
     snapshots.keep(RESTORES, &format!("{}-after", plan.name), &after)?;
     snapshots.end_restore()?;
     let event = EventBody::FilesRestored(FilesRestored {
-        kind,
+        kind: plan.kind,
         turn: plan.turn,
         files: count(report.restored),
         left: count(left),
@@ -361,14 +359,8 @@ fn open(runner: &HookRunner, period: &str) -> Result<Snapshots, UndoError> {
         return Err(UndoError::NoGit);
     }
     let io = |source| StartError::Io { path: PathBuf::new(), source };
-    Ok(Snapshots::new(SnapshotOptions {
-        root: runner.root(),
-        state: runner.state(),
-        period: period.to_owned(),
-        environment: runner.environment(),
-        keepers: runner.keepers(),
-        cancel: Cancel::new().map_err(io)?,
-    }))
+    let cancel = Cancel::new().map_err(io)?;
+    Ok(snapshots_of(runner, period, &cancel))
 }
 
 /// Returns the turns of a session from this one on.

@@ -187,7 +187,7 @@ fn optional(said: crate::git::GitOutput) -> Result<Option<CommitId>, RepoError> 
 }
 
 /// Returns a value in the form of a configuration file.
-pub(super) fn quoted(value: &str) -> String {
+pub(crate) fn quoted(value: &str) -> String {
     format!("\"{}\"", value.replace('\\', "\\\\").replace('"', "\\\""))
 }
 

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use super::commands::SnapshotCommands;
 use crate::lfs::LFS_CLEAN_ARGUMENT;
-use crate::repo::{FoundRepository, RepoError, state_file};
+use crate::repo::{FoundRepository, RepoError, quoted, state_file};
 
 /// The most bytes of a file with patterns or attributes.
 const FILE_MAX: u64 = 4 * 1024 * 1024;
@@ -201,7 +201,7 @@ impl CommitSettings {
         config.push_str("[core]\n\tbare = false\n");
         config.push_str(settings);
         let global = directory.join("attributes");
-        let _ = writeln!(config, "\tattributesFile = {}", quoted(&global));
+        let _ = writeln!(config, "\tattributesFile = {}", quoted(&global.to_string_lossy()));
         // The user's own file is part of `info/exclude`.
         config.push_str("\texcludesFile = /dev/null\n");
         if let Some(sparse) = &self.sparse {
@@ -257,11 +257,6 @@ fn lfs_clean(commands: &SnapshotCommands, found: &FoundRepository) -> Result<Str
         word(&commands.lfs()),
         word(&found.common.join("lfs/objects")),
     ))
-}
-
-fn quoted(path: &Path) -> String {
-    let path = path.to_string_lossy().replace('\\', "\\\\").replace('"', "\\\"");
-    format!("\"{path}\"")
 }
 
 /// Returns the content of a file; nothing if there is none.

@@ -6,6 +6,7 @@ use super::commands::{CommandFiles, ReadableObjects};
 use super::nested::GITLINK;
 use super::place::SnapshotPlace;
 use super::status::{paths, push};
+use crate::git::paths::{TAKE_IN, TAKE_OUT};
 use crate::repo::{CommitId, RepoError, state_file};
 
 impl SnapshotPlace<'_> {
@@ -44,12 +45,9 @@ impl SnapshotPlace<'_> {
         state_file::remove(&self.converted_index())?;
         run(&["read-tree", &from], Vec::new())?;
         let steps: [(&[&str], Vec<u8>); 3] = [
-            (&["update-index", "-z", "--force-remove", "--stdin"], difference.absent),
+            (&TAKE_OUT, difference.absent),
             (&["update-index", "-z", "--index-info"], difference.gitlinks),
-            (
-                &["update-index", "-z", "--add", "--replace", "--remove", "--stdin"],
-                difference.present,
-            ),
+            (&TAKE_IN, difference.present),
         ];
         for (args, list) in steps {
             if !list.is_empty() {
@@ -76,14 +74,11 @@ impl SnapshotPlace<'_> {
         if added.is_empty() {
             return Ok(Vec::new());
         }
-        let args = ["check-ignore", "-z", "--no-index", "--stdin"];
         let (git_dir, index) = (self.exact_dir(), self.index());
-        let files = self.files(&git_dir, &index);
-        let said = self.commands.own_output(files, ReadableObjects::Own, &args, added.to_vec())?;
-        let ignored = match said.code {
-            1 => return Ok(Vec::new()),
-            _ => said.well("check-ignore")?,
-        };
+        let ignored = self.check_ignore(self.files(&git_dir, &index), added.to_vec())?;
+        if ignored.is_empty() {
+            return Ok(ignored);
+        }
         let path = self.directory.join("staged");
         let staged = std::fs::read(&path).map_err(RepoError::io(&path))?;
         let staged: BTreeSet<&[u8]> = paths(&staged).collect();
@@ -120,10 +115,17 @@ impl SnapshotPlace<'_> {
         };
         run(&["update-index", "-z", "--index-info"], entries)?;
         run(&["checkout-index", "--all", "--force"], Vec::new())?;
+        let ignored = self.check_ignore(files, list);
+        state_file::remove_all(&directory)?;
+        ignored
+    }
+
+    /// Returns those of the paths that are ignored by the rules in a working directory.
+    fn check_ignore(&self, files: CommandFiles<'_>, list: Vec<u8>) -> Result<Vec<u8>, RepoError> {
         let args = ["check-ignore", "-z", "--no-index", "--stdin"];
         let said = self.commands.own_output(files, ReadableObjects::Own, &args, list)?;
-        state_file::remove_all(&directory)?;
         match said.code {
+            // None is ignored.
             1 => Ok(Vec::new()),
             _ => Ok(said.well("check-ignore")?),
         }

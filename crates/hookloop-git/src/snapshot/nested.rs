@@ -11,6 +11,7 @@ use super::commands::ReadableObjects;
 use super::place::SnapshotPlace;
 use super::record::{NestedSnapshot, Snapshot, unhex};
 use super::status::{paths, push};
+use crate::git::paths::TAKE_OUT;
 use crate::repo::{FoundRepository, RepoError};
 
 /// The most repositories within a working directory.
@@ -79,8 +80,7 @@ impl SnapshotPlace<'_> {
             self.exact(ReadableObjects::Own, &["update-index", "-z", "--index-info"], info)?;
         }
         if !removed.is_empty() {
-            let args = ["update-index", "-z", "--force-remove", "--stdin"];
-            self.exact(ReadableObjects::Own, &args, removed)?;
+            self.exact(ReadableObjects::Own, &TAKE_OUT, removed)?;
         }
         for path in repositories {
             let directory = self.top.join(OsStr::from_bytes(path));

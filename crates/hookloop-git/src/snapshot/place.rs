@@ -17,6 +17,7 @@ use super::head;
 use super::quick_state::{QuickState, QuickTree};
 use super::record::{self, NestedSnapshot, Snapshot, SnapshotMessage};
 use super::status::{STATUS, StatusChanges, paths, push};
+use crate::git::paths::{TAKE_IN, TAKE_OUT};
 use crate::git::{GitError, GitLocks, is_git_at_work};
 use crate::repo::state_file::{self, HeldLock};
 use crate::repo::{CommitId, FoundRepository, RepoError};
@@ -213,8 +214,7 @@ impl<'c> SnapshotPlace<'c> {
             self.save()?;
         }
         if !changes.absent.is_empty() {
-            let args = ["update-index", "-z", "--force-remove", "--stdin"];
-            self.exact(ReadableObjects::Own, &args, changes.absent)?;
+            self.exact(ReadableObjects::Own, &TAKE_OUT, changes.absent)?;
         }
         self.add(changes.present)?;
         if is_moved {
@@ -319,8 +319,7 @@ impl<'c> SnapshotPlace<'c> {
         if ignored.is_empty() {
             return Ok(());
         }
-        let args = ["update-index", "-z", "--force-remove", "--stdin"];
-        self.exact(ReadableObjects::Own, &args, ignored).map(drop)
+        self.exact(ReadableObjects::Own, &TAKE_OUT, ignored).map(drop)
     }
 
     /// Adds files that the user has added to the index of the repository, even if they are ignored.
@@ -361,8 +360,7 @@ impl<'c> SnapshotPlace<'c> {
         if list.is_empty() {
             return Ok(());
         }
-        let args = ["update-index", "-z", "--add", "--replace", "--remove", "--stdin"];
-        self.exact(ReadableObjects::Own, &args, list).map(drop)
+        self.exact(ReadableObjects::Own, &TAKE_IN, list).map(drop)
     }
 
     /// Files outside of a sparse checkout are missing, but not deleted.

@@ -12,6 +12,7 @@ use std::path::{Component, Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use hookloop_core::digest::hex;
+use hookloop_core::session::facts::RestoreKind;
 use serde::{Deserialize, Serialize};
 
 use super::Snapshots;
@@ -21,7 +22,7 @@ use super::record::{Snapshot, unhex};
 use super::safe_directory::SafeDirectory;
 use super::store_lock::StoreLock;
 use super::undo::RestoredStates;
-use crate::lfs::{LfsPointer, content_path};
+use crate::lfs::{LfsPointer, POINTER_MAX, content_path};
 use crate::repo::state_file::HeldLock;
 use crate::repo::{CommitId, RepoError, state_file};
 
@@ -31,8 +32,6 @@ const EXECUTABLE: &str = "100755";
 const EXPECTED_OF_GIT: [&str; 3] = ["objects", "refs/heads", "refs/tags"];
 /// The clock of file times may be behind by so much.
 const CLOCK_LAG: Duration = Duration::from_millis(20);
-/// The longest file that can be a pointer to content elsewhere.
-const POINTER_BYTES_MAX: u64 = 1_024;
 /// The most directories that are searched for empty ones.
 const DIRECTORIES_MAX: usize = 100_000;
 const PLAN: &str = "restore.json";
@@ -44,7 +43,7 @@ pub struct RestorePlan {
     /// Names the restore in messages, such as `undo of turn 3`.
     pub label: String,
     /// The kind of the restore, and the turn whose state is restored: for the record.
-    pub kind: String,
+    pub kind: RestoreKind,
     pub turn: Option<u32>,
     /// The name under which the files before and after the restore are kept.
     pub name: String,
@@ -162,11 +161,11 @@ impl Snapshots {
         plan: &RestorePlan,
         report: &RestoreReport,
     ) -> Result<(), RepoError> {
-        let is_left = |item: &&RestoreItem| {
+        let is_written = |item: &&RestoreItem| {
             let shown = item.shown();
             !report.left.iter().any(|left| left.path == shown)
         };
-        let written: Vec<&RestoreItem> = plan.items.iter().filter(is_left).collect();
+        let written: Vec<&RestoreItem> = plan.items.iter().filter(is_written).collect();
         let bytes = serde_json::to_vec(&written)
             .map_err(|error| RepoError::permanent(format!("a restore is not recorded: {error}")))?;
         let directory = self.commands.store.join("restored");
@@ -316,7 +315,7 @@ impl Snapshots {
         for (number, item) in plan.items.iter().enumerate() {
             let staged = staging.join(number.to_string());
             let Ok(found) = staged.symlink_metadata() else { continue };
-            if !found.is_file() || found.len() > POINTER_BYTES_MAX {
+            if !found.is_file() || found.len() > POINTER_MAX {
                 continue;
             }
             let text = fs::read(&staged).map_err(RepoError::io(&staged))?;

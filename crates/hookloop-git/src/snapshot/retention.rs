@@ -32,11 +32,9 @@ use self::object_name::{ObjectName, lines};
 use self::places::StoredPlace;
 use self::snapshot_refs::{RefChoice, SnapshotRef};
 use self::stored_objects::{ObjectPlan, StoredObjects};
-use super::commands::{CommandFiles, ReadableObjects};
 use super::store_lock::StoreLock;
 use super::{Snapshots, store_of};
-use crate::git::GitOutput;
-use crate::repo::{RepoError, state_file};
+use crate::repo::{CommitId, RepoError, state_file};
 
 /// The most files of a store, and of each directory in it.
 const ENTRIES_MAX: usize = 5_000_000;
@@ -97,6 +95,14 @@ impl Snapshots {
         Ok(refs.into_iter().map(|found| found.group).collect())
     }
 
+    /// Returns the last kept snapshots, the newest first.
+    pub(super) fn newest(&self, max: usize) -> Result<Vec<CommitId>, RepoError> {
+        let mut refs = snapshot_refs::list(&self.commands.store)?;
+        refs.sort_unstable();
+        let ids = refs.iter().rev().filter_map(|found| found.id?.to_string().parse().ok());
+        Ok(ids.take(max).collect())
+    }
+
     /// Removes snapshots beyond the limits, the oldest first, and everything that only they need.
     ///
     /// A group that `is_kept` keeps all of its snapshots. With `is_dry`, nothing is removed, and the bytes of the report
@@ -140,7 +146,7 @@ impl Snapshots {
         if roots.is_empty() {
             return Ok(HashSet::new());
         }
-        let said = self.retention_output(&[], &REACHED, lines(roots))?;
+        let said = self.store_output(&[], &REACHED, lines(roots))?;
         let complaint = said.stderr.trim().to_owned();
         let listed = said.well("rev-list")?;
         // For git, an empty file is an object that is missing on purpose.
@@ -165,25 +171,7 @@ impl Snapshots {
         stdin: Vec<u8>,
     ) -> Result<Vec<u8>, RepoError> {
         let command = args.first().copied().unwrap_or_default();
-        Ok(self.retention_output(users_objects, args, stdin)?.well(command)?)
-    }
-
-    fn retention_output(
-        &self,
-        users_objects: &[PathBuf],
-        args: &[&str],
-        stdin: Vec<u8>,
-    ) -> Result<GitOutput, RepoError> {
-        let store = &self.commands.store;
-        let index = store.join("no-index");
-        let files = CommandFiles {
-            git_dir: store,
-            work_tree: store,
-            index: &index,
-            users_objects,
-            attributes: None,
-        };
-        self.commands.own_output(files, ReadableObjects::All, args, stdin)
+        Ok(self.store_output(users_objects, args, stdin)?.well(command)?)
     }
 }
 

@@ -8,6 +8,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use hookloop_core::session::facts::RestoreKind;
 use hookloop_git::snapshot::{
     RestoreItem, RestorePlan, RestoreReport, RestoredFile, RestoredStates, Snapshot,
     SnapshotOptions, Snapshots, TurnFiles,
@@ -171,7 +172,7 @@ pub(crate) fn plan(
         |(path, file): (Vec<u8>, RestoredFile)| RestoreItem::new(&path, file.current, file.target);
     RestorePlan {
         label: "undo of turn 1".to_owned(),
-        kind: "undo".to_owned(),
+        kind: RestoreKind::Undo,
         turn: Some(1),
         name: "1".to_owned(),
         session: "session".to_owned(),

@@ -5,7 +5,6 @@ use std::time::Duration;
 use hookloop_core::limits::Size;
 use hookloop_engine::session::turn_files::{CollectError, collect};
 use hookloop_fleet::doctor::disk_size;
-use hookloop_git::repo::RepoError;
 use hookloop_git::snapshot::{GcReport, RetentionLimits};
 use serde::Serialize;
 
@@ -13,7 +12,7 @@ use super::session::{handle_signals, runner};
 use super::worktrees::age;
 use crate::cli::context::CommandContext;
 use crate::error::{CliError, CliResult};
-use crate::present::counted;
+use crate::present::counted_items;
 
 /// Remove old snapshots of files
 ///
@@ -68,7 +67,7 @@ impl GcArgs {
             let dry_run = self.dry_run;
             return out.json(&GcJson { dry_run, removed, kept, bytes_before, bytes_after });
         }
-        let removed = snapshots(removed);
+        let removed = counted_items(removed, "snapshot", "snapshots");
         if self.dry_run {
             out.line(format_args!("Would remove {removed} and keep {kept}."))?;
         } else {
@@ -79,18 +78,11 @@ impl GcArgs {
     }
 }
 
-fn snapshots(count: usize) -> String {
-    counted(u32::try_from(count).unwrap_or(u32::MAX), "snapshot", "snapshots")
-}
-
 fn failed(error: CollectError) -> CliError {
     let message = format!("old snapshots are not removed: {error}");
     match error {
         CollectError::Engine(error) => error.into(),
-        CollectError::Repo(RepoError::NeedsHuman { hint, .. }) => {
-            CliError::refused(message).advice(hint)
-        }
-        CollectError::Repo(_) => CliError::system(message),
+        CollectError::Repo(error) => CliError::of_repository(message, error),
     }
 }
 

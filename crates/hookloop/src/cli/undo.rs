@@ -5,10 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hookloop_config::paths::{FILE_NAME, PlaceError, ProjectPaths};
-use hookloop_engine::session::undo::{
-    self, EditedFile, FileEffect, PlannedRestore, UndoError, UndoRequest,
-};
-use hookloop_git::repo::RepoError;
+use hookloop_engine::session::undo::{self, EditedFile, PlannedRestore, UndoError, UndoRequest};
 use hookloop_git::snapshot::{RestoreReport, SnapshotOptions, Snapshots, store_of};
 use hookloop_process::{Cancel, KeeperPool, WriteOptions, write_whole};
 use serde_json::{Value, json};
@@ -19,7 +16,7 @@ use crate::cli::context::CommandContext;
 use crate::environment::state_home;
 use crate::error::{CliError, CliResult};
 use crate::output::{BOLD, CommandOutput, DIM};
-use crate::present::counted;
+use crate::present::counted_items;
 use crate::sanitize::plain;
 
 /// Files that an error or a preview names.
@@ -234,13 +231,13 @@ fn question(request: &UndoRequest) -> (&'static str, &'static str) {
 fn show(out: &mut CommandOutput, planned: &PlannedRestore) -> CliResult {
     out.line(format_args!("{BOLD}Session {}: {}{BOLD:#}", planned.session(), planned.label()))?;
     for (path, effect) in planned.files().take(NAMED_MAX) {
-        out.line(format_args!("  {:<8}{}", word(effect), plain(&path)))?;
+        out.line(format_args!("  {:<8}{}", effect.name(), plain(&path)))?;
     }
     if planned.len() > NAMED_MAX {
         out.line(format_args!("  … and {} more", planned.len() - NAMED_MAX))?;
     }
     if planned.elsewhere > 0 {
-        let turns = counted_files(planned.elsewhere, "turn", "turns");
+        let turns = counted_items(planned.elsewhere, "turn", "turns");
         out.line(format_args!("  {DIM}{turns} worked in another directory, and stay{DIM:#}"))?;
     }
     for EditedFile { path, reason } in planned.edited.iter().take(NAMED_MAX) {
@@ -249,16 +246,8 @@ fn show(out: &mut CommandOutput, planned: &PlannedRestore) -> CliResult {
     Ok(())
 }
 
-fn word(effect: FileEffect) -> &'static str {
-    match effect {
-        FileEffect::Created => "create",
-        FileEffect::Changed => "change",
-        FileEffect::Deleted => "delete",
-    }
-}
-
 fn conclude(out: &mut CommandOutput, report: &RestoreReport) -> CliResult {
-    let files = counted_files(report.restored, "file was", "files were");
+    let files = counted_items(report.restored, "file was", "files were");
     out.line(format_args!("{files} restored."))?;
     for left in report.left.iter().take(NAMED_MAX) {
         out.line(format_args!(
@@ -271,7 +260,7 @@ fn conclude(out: &mut CommandOutput, report: &RestoreReport) -> CliResult {
     match report.left.len() {
         0 => Ok(()),
         count => {
-            let files = counted_files(count, "file was", "files were");
+            let files = counted_items(count, "file was", "files were");
             Err(CliError::refused(format!("{files} not restored")))
         }
     }
@@ -283,7 +272,7 @@ fn refusal(edited: &[EditedFile], request: &UndoRequest) -> CliError {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
-    let files = counted_files(edited.len(), "file may have", "files may have");
+    let files = counted_items(edited.len(), "file may have", "files may have");
     let command = match request {
         UndoRequest::Files { .. } => "restore",
         _ => "undo",
@@ -293,10 +282,6 @@ fn refusal(edited: &[EditedFile], request: &UndoRequest) -> CliError {
     ))
 }
 
-fn counted_files(count: usize, one: &str, many: &str) -> String {
-    counted(u32::try_from(count).unwrap_or(u32::MAX), one, many)
-}
-
 fn left(report: &RestoreReport) -> Vec<Value> {
     report.left.iter().map(|left| json!({ "path": left.path, "reason": left.reason })).collect()
 }
@@ -304,7 +289,7 @@ fn left(report: &RestoreReport) -> Vec<Value> {
 fn preview(planned: &PlannedRestore) -> Value {
     let files: Vec<Value> = planned
         .files()
-        .map(|(path, effect)| json!({ "path": path, "effect": word(effect) }))
+        .map(|(path, effect)| json!({ "path": path, "effect": effect.name() }))
         .collect();
     let edited: Vec<Value> = planned
         .edited
@@ -345,10 +330,7 @@ impl From<UndoError> for CliError {
         let message = error.to_string();
         match error {
             UndoError::Start(error) => error.into(),
-            UndoError::Repo(RepoError::NeedsHuman { hint, .. }) => {
-                CliError::refused(message).advice(hint)
-            }
-            UndoError::Repo(_) => CliError::system(message),
+            UndoError::Repo(error) => CliError::of_repository(message, error),
             UndoError::NoSession | UndoError::NoTurns(_) => {
                 CliError::refused(message).hint("hookloop sessions list")
             }

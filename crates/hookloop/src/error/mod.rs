@@ -10,6 +10,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use hookloop_fleet::doctor::restore_hint;
+use hookloop_git::repo::RepoError;
 use serde_json::json;
 
 /// The result of everything that can fail in front of the user.
@@ -101,6 +102,14 @@ impl CliError {
 
     pub(crate) fn system(message: impl ToString) -> CliError {
         CliError::new(FailureKind::System, message)
+    }
+
+    /// An error of a repository, with its hint if a person has to act.
+    pub(crate) fn of_repository(message: impl ToString, error: RepoError) -> CliError {
+        match error {
+            RepoError::NeedsHuman { hint, .. } => CliError::refused(message).advice(hint),
+            _ => CliError::system(message),
+        }
     }
 
     /// Adds the command that the user types next.

@@ -18,7 +18,7 @@ mod time;
 mod turn;
 pub(crate) mod why;
 
-pub(crate) use hookloop_core::session::plan::counted;
+pub(crate) use hookloop_core::session::plan::{counted, counted_items};
 pub(crate) use names::{on_tree, short_hash, some};
 pub(crate) use outcome::{conclusion, no_changes_advice, outcome, outputs_left};
 pub(crate) use session::{is_interrupted, state, state_text, stop_when, work};

@@ -1,7 +1,7 @@
 //! A turn of an agent in words.
 
 use hookloop_core::inbox::one_line;
-use hookloop_core::session::plan::{CompactCount, Dollars, counted, is_external_agent};
+use hookloop_core::session::plan::{CompactCount, Dollars, counted_items, is_external_agent};
 use hookloop_core::session::{TurnEnded, TurnKind, TurnResult};
 use hookloop_core::time::Timestamp;
 
@@ -108,7 +108,7 @@ fn changed_files(ended: &TurnEnded) -> Option<String> {
         0 if is_external_agent(&ended.agent) => None,
         0 => Some("changed no file".to_owned()),
         count => {
-            let files = counted(u32::try_from(count).unwrap_or(u32::MAX), "file", "files");
+            let files = counted_items(count, "file", "files");
             Some(format!("changed {files}: {}", some(&ended.changed)))
         }
     }

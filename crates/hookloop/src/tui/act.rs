@@ -8,10 +8,10 @@ use hookloop_engine::project::Project;
 use hookloop_engine::session::control;
 
 use super::pager;
-use super::undo_preview::{UndoPreview, undo_as_shown};
 use crate::error::CliError;
 use crate::tui::channels::ScreenChannels;
 use crate::tui::message::{ScreenEffect, ScreenInput};
+use crate::undo_preview::{UndoPreview, undo_as_shown};
 
 /// Performs one effect after the other, until the screen is closed.
 pub(super) fn run(project: &Project, channels: &Arc<ScreenChannels>) {

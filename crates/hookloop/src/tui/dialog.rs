@@ -6,7 +6,7 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::editor::{TextEdit, TextEditor};
 use super::message::ScreenEffect;
-use super::undo_preview::UndoPreview;
+use crate::undo_preview::UndoPreview;
 
 #[derive(Clone, Debug)]
 pub(super) enum ScreenDialog {

@@ -7,7 +7,7 @@ use super::dialog::{ScreenDialog, TextReceiver, edit};
 use super::editor::{TextEdit, TextEditor};
 use super::message::{ScreenEffect, ScreenParting};
 use super::state::ScreenState;
-use super::undo_preview::UndoPreview;
+use crate::undo_preview::UndoPreview;
 
 impl ScreenState {
     /// Handles a key while a dialog is open.

@@ -8,7 +8,7 @@ use ratatui::crossterm::event::KeyEvent;
 
 use super::data::{ScreenNews, ScreenRequest};
 use super::pager::{PagerSource, TextPager};
-use super::undo_preview::UndoPreview;
+use crate::undo_preview::UndoPreview;
 
 /// Inputs of the state.
 #[derive(Debug)]

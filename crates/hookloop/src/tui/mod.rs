@@ -8,7 +8,6 @@
 //! - [`draw`]: draws a state
 //! - [`data`]: the parts of a project that are shown; [`read`] and [`session_view`] read them on a thread
 //! - [`act`]: performs effects that take time, on another thread, by the functions that commands use
-//! - [`undo_preview`]: the files that an undo would change, and the undo of exactly those
 //! - [`screen`]: the main loop; [`channels`]: the state that its threads share; [`terminal`]: enters and leaves the terminal
 
 mod act;
@@ -31,7 +30,6 @@ mod terminal;
 #[cfg(test)]
 mod tests;
 mod theme;
-mod undo_preview;
 
 use std::env;
 use std::io::IsTerminal;
@@ -40,7 +38,6 @@ pub(crate) use channels::HEAR;
 pub(crate) use message::{QuestionReply, RetryQuestion, ScreenParting};
 pub(crate) use screen::{Screen, ScreenContent, watch};
 pub(crate) use terminal::{is_lent, restore};
-pub(crate) use undo_preview::{UndoPreview, effect_name, undo_as_shown};
 
 /// Whether standard input and output are a terminal that can show a screen.
 pub(crate) fn is_possible() -> bool {

@@ -17,7 +17,7 @@ use super::list::SelectList;
 use super::message::{RetryQuestion, ScreenEffect, ScreenInput};
 use super::pager::TextPager;
 use super::theme::{FRAME_LINES, ScreenTheme};
-use super::undo_preview::UndoPreview;
+use crate::undo_preview::UndoPreview;
 
 /// How long a message stays.
 const TOLD_MS: i64 = 6_000;

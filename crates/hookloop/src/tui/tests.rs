@@ -24,8 +24,8 @@ use super::draw::draw;
 use super::pager::TextPager;
 use super::state::{ScreenState, ScreenView};
 use super::theme::ScreenTheme;
-use super::undo_preview::UndoPreview;
 use crate::tui::message::{RetryQuestion, ScreenEffect, ScreenInput, ScreenParting};
+use crate::undo_preview::UndoPreview;
 
 fn state() -> ScreenState {
     let mut state = ScreenState::new(ScreenTheme { has_colours: false }, at(0));

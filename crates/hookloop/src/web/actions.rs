@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 
 use super::sites::ProjectSite;
 use crate::error::{CliError, CliResult, FailureKind};
-use crate::tui::undo_as_shown;
+use crate::undo_preview::undo_as_shown;
 
 /// How long the answer waits for a session to resume, and how often that is checked.
 const RESUME_MAX: Duration = Duration::from_secs(10);

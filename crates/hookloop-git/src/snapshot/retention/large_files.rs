@@ -8,12 +8,10 @@ use std::time::{Duration, SystemTime};
 
 use super::object_name::{ObjectName, lines};
 use super::{entries, is_younger};
-use crate::lfs::LfsPointer;
+use crate::lfs::{LfsPointer, POINTER_MAX};
 use crate::repo::{RepoError, state_file};
 use crate::snapshot::Snapshots;
 
-/// The longest file that can be a pointer.
-const POINTER_BYTES_MAX: u64 = 1_024;
 /// The most pointers that are read by one command.
 const READ_AT_ONCE: usize = 50_000;
 /// Lists the objects of snapshots, without the content of longer files.
@@ -133,7 +131,7 @@ impl Snapshots {
         let objects = self.all_objects()?;
         let mut listed = lines(blobs);
         if !roots.is_empty() {
-            let said = self.retention_output(&objects, &SMALL_ONES, lines(roots))?;
+            let said = self.store_output(&objects, &SMALL_ONES, lines(roots))?;
             let is_whole = said.stderr.trim().is_empty();
             listed.extend(said.well("rev-list")?);
             // A tree that can't be read may have pointers.
@@ -163,7 +161,7 @@ fn small_blob(line: &str) -> Option<ObjectName> {
     let mut fields = line.strip_prefix("blob ")?.split(' ');
     let bytes: u64 = fields.next()?.parse().ok()?;
     let name = ObjectName::read(fields.next()?)?;
-    (bytes <= POINTER_BYTES_MAX).then_some(name)
+    (bytes <= POINTER_MAX).then_some(name)
 }
 
 /// Returns the content of each object in the output of `git cat-file --batch`.

@@ -4,7 +4,7 @@ use ratatui::text::{Line, Span};
 
 use super::said;
 use crate::tui::theme::{BOLD, DIM, PLAIN};
-use crate::tui::undo_preview::{UndoPreview, effect_name};
+use crate::undo_preview::UndoPreview;
 
 /// Columns of the word before a path.
 const WORD: usize = 8;
@@ -20,7 +20,7 @@ pub(super) fn lines(preview: &UndoPreview, height: usize) -> Vec<Line<'static>> 
     let rest = (room / 3).max(room.saturating_sub(preview.file_count));
     let kept_room = preview.edited_count.min(rest);
     let mut lines = vec![Line::from(said(&preview.heading(), BOLD))];
-    let files = preview.files.iter().map(|(path, effect)| file(effect_name(*effect), path, ""));
+    let files = preview.files.iter().map(|(path, effect)| file(effect.name(), path, ""));
     lines.extend(bounded(files, preview.file_count, room - kept_room));
     lines.extend(kept.map(|text| Line::from(said(&text, BOLD))));
     let edited = preview.edited.iter().map(|edited| file("keep", &edited.path, edited.reason));

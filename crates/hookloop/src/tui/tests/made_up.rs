@@ -16,7 +16,7 @@ use crate::tui::data::{
     AgentOutput, OutputTail, ProblemFacts, ProblemLine, ProblemMatter, ProjectOverview, ScreenNews,
     SessionContent, SessionLine, TaskContent, TaskFacts, TaskLine,
 };
-use crate::tui::undo_preview::UndoPreview;
+use crate::undo_preview::UndoPreview;
 
 /// The time of the test data.
 const NOW: i64 = 1_800_000_000_000;

@@ -12,7 +12,7 @@ use super::super::records::lock;
 use super::session::{find, last_turn};
 use super::{PageTitle, PageVisit};
 use crate::error::{CliError, CliResult, FailureKind};
-use crate::tui::{UndoPreview, effect_name};
+use crate::undo_preview::UndoPreview;
 
 /// Turns that can be chosen, the last ones.
 const TURNS_MAX: u32 = 100;
@@ -64,7 +64,7 @@ fn read(visit: &PageVisit<'_>, row: &SessionRow, turn: Option<u32>) -> CliResult
 
 fn shown(preview: &UndoPreview) -> Value {
     let files = preview.files.iter().map(|(path, effect)| {
-        context! { path, effect => effect_name(*effect), class => class(*effect) }
+        context! { path, effect => effect.name(), class => class(*effect) }
     });
     let files: Vec<Value> = files.collect();
     let edited = preview.edited.iter();

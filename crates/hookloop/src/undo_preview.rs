@@ -1,4 +1,4 @@
-//! Previews the undo of a session, and undoes exactly the previewed changes. The dashboard does both, too.
+//! Previews the undo of a session, and undoes exactly the previewed changes: for the TUI and the dashboard.
 //!
 //! A plan locks the checkout, so no plan is kept while a person decides. The undo makes a plan again, and a digest
 //! shows whether its files are those of the preview.
@@ -10,7 +10,7 @@ use hookloop_engine::session::undo::{self, EditedFile, FileEffect, PlannedRestor
 use hookloop_git::snapshot::RestoreReport;
 
 use crate::error::{CliError, CliResult};
-use crate::present::counted;
+use crate::present::counted_items;
 use crate::sanitize::plain;
 
 /// Files that a preview lists of each kind.
@@ -58,7 +58,7 @@ impl UndoPreview {
 
     /// Returns the label and the number of files that change.
     pub(crate) fn heading(&self) -> String {
-        let files = count_files(self.file_count, "file changes", "files change");
+        let files = counted_items(self.file_count, "file changes", "files change");
         format!("{}: {files}", self.label)
     }
 
@@ -113,15 +113,6 @@ pub(crate) fn undo_as_shown(
     result(&undo::perform(project, &planned)?)
 }
 
-/// Returns the word for an effect on a file.
-pub(crate) fn effect_name(effect: FileEffect) -> &'static str {
-    match effect {
-        FileEffect::Created => "create",
-        FileEffect::Changed => "change",
-        FileEffect::Deleted => "delete",
-    }
-}
-
 fn plan(project: &Project, session: &SessionId, turn: Option<u32>) -> CliResult<PlannedRestore> {
     let runner = project.runner();
     let runner = runner.ok_or_else(|| CliError::system("the project has no directory"))?;
@@ -133,7 +124,7 @@ fn plan(project: &Project, session: &SessionId, turn: Option<u32>) -> CliResult<
 fn digest_of(label: &str, files: impl Iterator<Item = (String, FileEffect)>) -> String {
     let mut text = format!("{label}\0");
     for (path, effect) in files {
-        text.push_str(effect_name(effect));
+        text.push_str(effect.name());
         text.push('\0');
         text.push_str(&path);
         text.push('\0');
@@ -142,11 +133,11 @@ fn digest_of(label: &str, files: impl Iterator<Item = (String, FileEffect)>) -> 
 }
 
 fn result(report: &RestoreReport) -> CliResult<String> {
-    let restored = count_files(report.restored, "file was restored", "files were restored");
+    let restored = counted_items(report.restored, "file was restored", "files were restored");
     if report.left.is_empty() {
         return Ok(format!("{restored}; to take this back: hookloop undo --back"));
     }
-    let left = count_files(report.left.len(), "file was not", "files were not");
+    let left = counted_items(report.left.len(), "file was not", "files were not");
     let named = report.left.iter().take(NAMED_MAX);
     let named: Vec<String> =
         named.map(|left| format!("{} ({})", plain(&left.path), left.reason)).collect();
@@ -155,10 +146,6 @@ fn result(report: &RestoreReport) -> CliResult<String> {
         more => format!(" and {more} more"),
     };
     Err(CliError::refused(format!("{restored}, {left}: {}{more}", named.join(", "))))
-}
-
-fn count_files(count: usize, one: &str, many: &str) -> String {
-    counted(u32::try_from(count).unwrap_or(u32::MAX), one, many)
 }
 
 #[cfg(test)]

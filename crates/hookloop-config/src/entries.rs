@@ -2,12 +2,14 @@
 
 pub(crate) mod agents;
 pub(crate) mod delivery;
+pub(crate) mod gate_options;
 pub(crate) mod hook_entry;
 pub(crate) mod hooks;
 pub(crate) mod limits;
 pub(crate) mod looping;
 pub(crate) mod network;
 pub(crate) mod notify;
+pub(crate) mod room;
 pub(crate) mod rules;
 pub(crate) mod scheduling;
 pub(crate) mod secrets;

@@ -168,6 +168,9 @@ pub const WORKTREES: &str = "worktrees";
 /// The directory of sessions' files in a project's state.
 pub const SESSIONS: &str = "sessions";
 
+/// The directory of the rooms of gates in a project's state.
+pub const ROOMS: &str = "rooms";
+
 /// The directory of temporary checkouts.
 pub const SCRATCH: &str = "scratch";
 

@@ -17,6 +17,8 @@ use crate::entries::hook_entry::{ActionEntry, HooksByPoint};
 use crate::entries::hooks::{HookReader, WorkflowActions, read_workflows};
 use crate::entries::limits::LimitEntries;
 use crate::entries::looping::LoopEntry;
+use crate::entries::room::RoomForm;
+use crate::entries::values::Located;
 use crate::entries::{agents, delivery, scheduling};
 use crate::user::{StoreName, UserConfig};
 use crate::yaml::{
@@ -53,6 +55,9 @@ fn parse(text: &str, user: &UserConfig) -> Result<ProjectSettings, ConfigComplai
     let without_project = hooks.clone();
     let gatekeepers = delivery::gatekeepers(file.gatekeepers)?;
     let mut reader = HookReader::new(&mut hooks, &workflows, &gatekeepers, HookSource::Project);
+    if let Some(room) = file.room {
+        reader.set_room(RoomForm::read(room)?);
+    }
     reader.read(file.hooks, None)?;
     let mut types = BTreeMap::new();
     for (name, task_type) in file.task_types {
@@ -177,6 +182,9 @@ pub(crate) struct ProjectFile {
     /// Hooks by hook point [default: none]
     #[serde(default)]
     pub(crate) hooks: HooksByPoint,
+    /// Directory in which gates run: `here` (the agent's working directory), `clean` (a clean room), or the settings of a
+    /// clean room [default: `here`]
+    pub(crate) room: Option<Located<RoomForm>>,
     /// Settings of task types, by type [default: none]
     #[serde(default)]
     #[schemars(with = "BTreeMap<String, TaskType>")]

@@ -80,6 +80,8 @@ pub enum ControlledAction {
     SetFleetBudget,
     ServeDashboard,
     CleanWorktrees,
+    CleanRooms,
+    EnterRoom,
     CollectGarbage,
     RestoreFiles,
     RebuildView,
@@ -98,7 +100,7 @@ const SERVICES: &[ActorKind] = &[ActorKind::Worker, ActorKind::Dispatcher];
 const WORKERS: &[ActorKind] = &[ActorKind::Worker];
 
 impl ControlledAction {
-    pub const ALL: [ControlledAction; 32] = [
+    pub const ALL: [ControlledAction; 34] = [
         ControlledAction::TrustHooks,
         ControlledAction::TrustAgents,
         ControlledAction::SwitchHook,
@@ -127,6 +129,8 @@ impl ControlledAction {
         ControlledAction::SetFleetBudget,
         ControlledAction::ServeDashboard,
         ControlledAction::CleanWorktrees,
+        ControlledAction::CleanRooms,
+        ControlledAction::EnterRoom,
         ControlledAction::CollectGarbage,
         ControlledAction::RestoreFiles,
         ControlledAction::RebuildView,
@@ -163,7 +167,9 @@ impl ControlledAction {
             ControlledAction::SetFleetBudget => ("set the budget of the fleet", NOBODY_ELSE),
             ControlledAction::ServeDashboard => ("serve the dashboard", NOBODY_ELSE),
             ControlledAction::CleanWorktrees => ("remove worktrees", NOBODY_ELSE),
-            ControlledAction::CollectGarbage => ("remove old snapshots", NOBODY_ELSE),
+            ControlledAction::CleanRooms => ("remove rooms", NOBODY_ELSE),
+            ControlledAction::EnterRoom => ("open a shell in a room", NOBODY_ELSE),
+            ControlledAction::CollectGarbage => ("remove old snapshots and rooms", NOBODY_ELSE),
             ControlledAction::RestoreFiles => ("undo turns and restore files", NOBODY_ELSE),
             ControlledAction::RebuildView => ("rebuild the view", NOBODY_ELSE),
             ControlledAction::InstallHooks => {

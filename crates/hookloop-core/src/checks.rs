@@ -1,20 +1,27 @@
-//! Reads failing checks from the output of test runners.
+//! Reads checks from the output of test runners.
 //!
 //! Later runs are compared by the names of checks. So names hold no durations, addresses or ids, and line
 //! numbers only if two compiler errors would have the same name. Output of an unknown runner has no checks:
 //! nothing is guessed.
 
 mod cargo;
+mod found;
 mod go;
 mod jest;
 mod nextest;
 mod pytest;
+mod records;
+mod summary;
 mod vitest;
 
 use std::borrow::Cow;
-use std::collections::HashMap;
 
 use crate::excerpt::clipped_bytes;
+use found::{FoundChecks, KnownRun, ListedCheck};
+
+pub use records::{
+    CHECKS_MAX, CheckCounts, CheckOutcome, CheckRecords, CheckResult, RecordsBuilder,
+};
 
 /// Only this many bytes at the end are read: runners report failures there.
 pub(crate) const READ_MAX: usize = 2 * 1024 * 1024;
@@ -66,15 +73,47 @@ const READERS: [(&str, RunnerReader); 6] = [
 /// Returns the failing checks, or `None` if no known runner wrote the output or all checks passed.
 pub fn read(output: &str) -> Option<Report> {
     let text = plain(end_of(output));
+    let lines = last_lines(&text);
+    READERS.iter().find_map(|(runner, read)| found_by(*read, &lines).report(runner))
+}
+
+/// Returns all checks that the output names, or `None` if no known runner wrote the output.
+///
+/// The failing checks are those of [`read`], except that a name that occurs in several binaries gets its target.
+/// A run that passed is known by the runner's summary or by its list. The records are complete only if the output
+/// is whole, if one runner wrote it, and if it lists as many checks as the runner counts.
+pub fn records(output: &str) -> Option<CheckRecords> {
+    let text = plain(end_of(output));
+    let lines = last_lines(&text);
+    let known: Vec<(&'static str, FoundChecks)> = READERS
+        .iter()
+        .map(|(runner, read)| (*runner, found_by(*read, &lines)))
+        .filter(|(_, found)| found.is_known())
+        .collect();
+    let failed = known.iter().position(|(_, found)| !found.failing.is_empty());
+    let is_cut = output.len() > READ_MAX
+        || text.lines().nth(LINES_MAX).is_some()
+        || lines.iter().any(|line| is_left_out(line));
+    let is_whole = !is_cut && known.len() == 1;
+    let (runner, found) = known.into_iter().nth(failed.unwrap_or(0))?;
+    Some(found.records(runner, is_whole))
+}
+
+fn found_by(read: RunnerReader, lines: &[&str]) -> FoundChecks {
+    let mut found = FoundChecks::default();
+    read(lines, &mut found);
+    found
+}
+
+fn last_lines(text: &str) -> Vec<&str> {
     let mut lines: Vec<&str> = text.lines().rev().take(LINES_MAX).map(str::trim_end).collect();
     lines.reverse();
-    READERS.iter().find_map(|(runner, read)| {
-        let mut found = FoundChecks::default();
-        read(&lines, &mut found);
-        let FoundChecks { failing, more, is_broken, .. } = found;
-        let is_any = !failing.is_empty();
-        is_any.then_some(Report { runner, failing, more, is_broken })
-    })
+    lines
+}
+
+/// Whether a line is the note of an excerpt: `[… 1,234 bytes (5 lines) left out …]`.
+fn is_left_out(line: &str) -> bool {
+    line.starts_with("[… ") && line.ends_with(" left out …]")
 }
 
 /// Returns the last lines that fit [`READ_MAX`].
@@ -111,44 +150,6 @@ fn past_escape(part: &str) -> &str {
     length.and_then(|length| part.get(length..)).unwrap_or_default()
 }
 
-/// The checks that a reader has found so far.
-#[derive(Debug, Default)]
-struct FoundChecks {
-    failing: Vec<Check>,
-    more: usize,
-    is_broken: bool,
-    /// The position of each name. Names beyond the limit have none.
-    places: HashMap<String, usize>,
-}
-
-impl FoundChecks {
-    fn has(&self, name: &str) -> bool {
-        self.places.contains_key(&clean_name(name))
-    }
-
-    fn add(&mut self, name: &str, cause: String) {
-        let name = clean_name(name);
-        if name.is_empty() {
-            return;
-        }
-        if let Some(place) = self.places.get(&name) {
-            if let Some(check) = self.failing.get_mut(*place)
-                && check.cause.is_empty()
-            {
-                check.cause = cause;
-            }
-            return;
-        }
-        if self.failing.len() == FAILING_MAX {
-            self.more += 1;
-            self.places.insert(name, FAILING_MAX);
-            return;
-        }
-        self.places.insert(name.clone(), self.failing.len());
-        self.failing.push(Check { name, cause });
-    }
-}
-
 /// Returns a name in one line of limited length.
 fn clean_name(name: &str) -> String {
     let visible = |c: char| if c.is_control() { ' ' } else { c };
@@ -163,7 +164,7 @@ fn is_foreign(line: &str) -> bool {
 }
 
 /// Returns the first lines that are not empty, without their common indentation.
-fn cause<'a>(lines: impl IntoIterator<Item = &'a str>) -> String {
+pub fn cause<'a>(lines: impl IntoIterator<Item = &'a str>) -> String {
     let mut lines = lines.into_iter().filter(|line| !line.trim().is_empty());
     let kept: Vec<&str> = lines.by_ref().take(CAUSE_LINES_MAX).collect();
     let indentation = |line: &&str| line.bytes().take_while(u8::is_ascii_whitespace).count();

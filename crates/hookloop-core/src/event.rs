@@ -19,6 +19,7 @@ use crate::payload::delivery::{
     AwaitedMerge, DeliveryFact, MergeBlocked, MergePlanned, PushPlanned, TaskApproved, TaskMerged,
     TaskReturned, TaskReviewed,
 };
+use crate::payload::evidence::ChecksRecorded;
 use crate::payload::inbox::{NotificationClaimed, NotificationFailed, ProblemDismissed};
 use crate::payload::piped::{HookPointCompleted, PipedOutput};
 use crate::payload::plan::SessionPlan;
@@ -142,6 +143,7 @@ pub enum EventBody {
     TurnEnded(TurnEnded),
     StopEvaluated(StopEvaluated),
     ReceiptRecorded(Receipt),
+    ChecksRecorded(ChecksRecorded),
     GatesEvaluated(GatesEvaluated),
     /// A claim or a submission changes nothing.
     EmptyDifferenceFound(EmptyDifferenceFound),

@@ -80,7 +80,7 @@ enum PointGroup {
 impl PointGroup {
     fn of(point: &Point) -> PointGroup {
         match point {
-            Point::SessionStart | Point::SessionEnd => PointGroup::SessionEnds,
+            Point::SessionStart | Point::Setup | Point::SessionEnd => PointGroup::SessionEnds,
             Point::PreIteration
             | Point::PostIteration
             | Point::StopWhen

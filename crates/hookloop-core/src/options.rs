@@ -34,6 +34,53 @@ pub struct HookOptions {
     pub retry: RetryPolicy,
     pub sandbox: Option<HookSandbox>,
     pub limits: Limits,
+    /// Patterns of the report files that the gate writes, relative to its working directory.
+    pub report: Vec<String>,
+    pub room: RoomRules,
+    /// At a setup: patterns of the files whose change makes it run again. Empty means all lock files and manifests.
+    pub inputs: Vec<String>,
+    /// Gates of a machine with the same name do not run at the same time.
+    pub exclusive: Option<String>,
+}
+
+/// The room of a gate.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RoomRules {
+    pub choice: RoomChoice,
+    /// Ignored files that are copied into the room, relative to the project's directory.
+    pub copy: Vec<String>,
+    pub confirm: ConfirmAt,
+}
+
+/// The moment at which passing gates run again without build files of refused work.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ConfirmAt {
+    /// At each claim that the gates would accept.
+    Stop,
+    /// Before work is submitted.
+    #[default]
+    Submit,
+    Never,
+}
+
+impl ConfirmAt {
+    pub fn name(self) -> &'static str {
+        match self {
+            ConfirmAt::Stop => "stop",
+            ConfirmAt::Submit => "submit",
+            ConfirmAt::Never => "never",
+        }
+    }
+}
+
+/// The directory in which a gate runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RoomChoice {
+    /// A clean checkout of the files that git does not ignore.
+    Clean,
+    /// The working directory of the agent.
+    #[default]
+    Here,
 }
 
 impl HookOptions {

@@ -47,6 +47,8 @@ macro_rules! fixed_points {
 
 fixed_points! {
     SessionStart => "session_start",
+    /// The installation of packages in a room, before the first gate.
+    Setup => "setup",
     PreIteration => "pre_iteration",
     PostIteration => "post_iteration",
     OnError => "on_error",
@@ -95,7 +97,8 @@ impl Point {
     /// Whether hooks of the point can block.
     pub fn kind(&self) -> PointKind {
         match self {
-            Point::StopWhen
+            Point::Setup
+            | Point::StopWhen
             | Point::Validation
             | Point::Stop
             | Point::BeforeSubmit
@@ -115,7 +118,7 @@ impl Point {
     pub fn can_be_required(&self) -> bool {
         match self {
             Point::Stop | Point::BeforeSubmit | Point::BeforeMerge => true,
-            Point::StopWhen | Point::Validation => false,
+            Point::Setup | Point::StopWhen | Point::Validation => false,
             Point::SessionStart
             | Point::PreIteration
             | Point::PostIteration
@@ -137,7 +140,7 @@ impl Point {
     /// configurations of other tools.
     pub fn takes_pipe_output(&self) -> bool {
         match self {
-            Point::StopWhen | Point::BeforeMerge | Point::AfterMerge => false,
+            Point::Setup | Point::StopWhen | Point::BeforeMerge | Point::AfterMerge => false,
             Point::SessionStart
             | Point::PreIteration
             | Point::PostIteration
@@ -208,7 +211,10 @@ mod tests {
             .into_iter()
             .filter(|name| name.parse::<Point>().unwrap().kind() == PointKind::Gate)
             .collect();
-        assert_eq!(gates, ["stop_when", "validation", "stop", "before_submit", "before_merge"]);
+        assert_eq!(
+            gates,
+            ["setup", "stop_when", "validation", "stop", "before_submit", "before_merge"]
+        );
     }
 
     #[test]

@@ -18,7 +18,7 @@ use crate::session::observer::SessionObserver;
 use crate::session::open::SessionHandle;
 use crate::session::prompt_template::{PromptTemplateError, read_template};
 use crate::session::stop_switch::{RestSwitch, StopSwitch, StopWatch};
-use crate::session::turn_files;
+use crate::session::{rooms, turn_files};
 
 /// The reason why a session could not be performed to its end.
 #[derive(Debug, thiserror::Error)]
@@ -103,7 +103,9 @@ pub fn perform<O: SessionObserver>(
     session.active_ms = driver.active_ms();
     if session.is_over() {
         opened.tidy();
-        turn_files::collect_old(project, runner, &cancel);
+        if turn_files::collect_old(project, runner, &cancel) {
+            rooms::collect_old(runner, &cancel);
+        }
     }
     Ok(session)
 }

@@ -20,6 +20,7 @@
 //! - [`gate_agreement`]: the trusted gates of each branch
 //! - `integrity`: decisions of a person about a damaged log
 //! - `session_history`, [`session_record`]: a session's events, and its timeline
+//! - [`check_history`]: the results of single checks over time
 //! - [`delivery_context`], `protected_files`: repository and forge of a project, and the files of
 //!   its gates
 //! - [`dispatcher`]: one dispatcher at a time among many machines
@@ -37,6 +38,7 @@ pub mod batch;
 pub mod bulk;
 pub mod caller;
 mod callers_above;
+pub mod check_history;
 pub mod claim;
 mod claim_backoff;
 pub mod command_outcome;

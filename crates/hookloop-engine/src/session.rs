@@ -24,7 +24,9 @@
 //! - [`turn_steps`], [`task_steps`]: the steps of turns and of tasks
 //! - [`point`]: the hooks of a point
 //! - [`prompt_items`]: items for the next prompt
-//! - [`gates`], [`gate_results`]: stop conditions, gates and receipts, and their results
+//! - [`gates`], [`gate_run`], [`gate_results`], [`check_records`]: stop conditions, gates and receipts, and their results
+//! - [`room_entry`], [`session_room`], [`proven`]: the room in which gates run, and gates that need not run again
+//! - [`rooms`]: the list and the removal of rooms, and a shell in a room
 //! - [`submit`]: from work that the gates have passed to a submission
 //! - [`turn_budget`], [`allowance`]: the budget of a turn
 //! - [`place`], [`place_damage`]: checks and repair of the working directory
@@ -43,6 +45,7 @@
 pub mod abandoned;
 pub(crate) mod agent_turn;
 pub mod allowance;
+mod check_records;
 pub mod checkout;
 pub mod checkout_holder;
 pub mod control;
@@ -50,6 +53,7 @@ mod deadline;
 pub mod drive;
 mod file_changes;
 mod gate_results;
+mod gate_run;
 mod gates;
 pub(crate) mod hook_drift;
 pub(crate) mod journal;
@@ -65,9 +69,13 @@ pub(crate) mod point;
 pub mod prompt;
 mod prompt_items;
 pub mod prompt_template;
+mod proven;
 pub mod resume;
+pub(crate) mod room_entry;
+pub mod rooms;
 pub(crate) mod session_clock;
 pub mod session_directory;
+mod session_room;
 pub mod start_checks;
 pub mod start_error;
 pub mod stop_switch;

@@ -10,12 +10,14 @@
 //! - `state`: the state directory
 //! - `log`: the project's log in it
 //! - `snapshots`: the disk use of the project's snapshots in it
+//! - `rooms`: the confinement of gates in rooms, and the disk use of the project's rooms
 
 mod agents;
 mod git;
 mod hooks;
 mod log;
 mod network;
+mod rooms;
 mod snapshots;
 mod state;
 
@@ -28,6 +30,7 @@ pub use hooks::{
 };
 pub use log::{examine_events, examine_log, examine_servers, restore_hint};
 pub use network::{examine_forge, examine_network};
+pub use rooms::{examine_room_support, examine_rooms};
 pub use snapshots::{disk_size, examine_snapshots};
 pub use state::{examine_space, examine_state};
 

@@ -5,6 +5,7 @@
 //! - [`git`]: git commands with limits on time and output
 //! - [`repo`]: worktrees, commits, rebases, merges and the private repository
 //! - [`snapshot`]: trees of all files of a working directory, kept for as long as they are needed
+//! - [`room`]: checkouts of trees in which gates run
 //! - [`lfs`]: pointers to large files
 //! - [`forge`]: services that merge requests
 //! - [`step_error`]: why a step of a delivery failed
@@ -17,5 +18,6 @@ pub mod forge;
 pub mod git;
 pub mod lfs;
 pub mod repo;
+pub mod room;
 pub mod snapshot;
 pub mod step_error;

@@ -8,6 +8,7 @@
 //! the user added are read from it. The user's repository gets one ref, which keeps the commit that the session began
 //! with.
 
+mod checkout_settings;
 mod commands;
 mod commit_settings;
 mod commit_tree;
@@ -32,21 +33,25 @@ use std::sync::Arc;
 
 use hookloop_process::{Cancel, KeeperPool};
 
-use self::commands::{CommandFiles, ReadableObjects, SnapshotCommands};
-pub use self::file_changes::{FileChange, FileState};
+pub(crate) use self::checkout_settings::CheckoutSettings;
+pub(crate) use self::commands::{CommandFiles, ReadableObjects, SnapshotCommands};
+pub use self::file_changes::{ChangedPath, FileChange, FileState};
 use self::place::{PlaceState, SnapshotPlace};
+pub(crate) use self::record::unhex;
 pub use self::record::{NestedSnapshot, Snapshot};
 pub use self::restore::{
     NotRestored, RestoreItem, RestoreLock, RestorePlan, RestoreReport, top_of, unfinished_restore,
 };
 pub use self::retention::{GcReport, RetentionLimits, SnapshotUsage, snapshot_usage};
-use self::store_lock::StoreLock;
+pub(crate) use self::safe_directory::SafeDirectory;
+pub(crate) use self::status::{paths, push};
+pub(crate) use self::store_lock::StoreLock;
 pub use self::undo::{RestoredFile, RestoredFiles, RestoredStates, TurnFiles};
 use crate::git::{GitOutput, GitVariable};
 use crate::repo::{CommitId, FoundRepository, RepoError, state_file};
 
 /// The content of `HEAD` in a repository without commits.
-const NO_HEAD: &[u8] = b"ref: refs/heads/none\n";
+pub(crate) const NO_HEAD: &[u8] = b"ref: refs/heads/none\n";
 /// The configuration of the store.
 const STORE_CONFIG: &str = "# Written by hookloop.\n[core]\n\tbare = true\n";
 /// The refs that keep snapshots.

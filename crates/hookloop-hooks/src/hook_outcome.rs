@@ -157,6 +157,8 @@ pub(crate) fn judged(hook: &Hook, point: &Point, said: RawHookOutput, attempts: 
         printed,
         left_out,
         gap: None,
+        checks: None,
+        in_room: false,
     }
 }
 

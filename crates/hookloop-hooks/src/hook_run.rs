@@ -4,6 +4,7 @@ use std::path::Path;
 
 use hookloop_config::clock::now;
 use hookloop_core::builtin::Builtin;
+use hookloop_core::checks::CheckRecords;
 use hookloop_core::environment::{CommandResult, EnvironmentFacts, EnvironmentGap, cannot_run};
 use hookloop_core::event::HookRan;
 use hookloop_core::excerpt::{ExcerptRules, LeftOut, head_and_tail};
@@ -11,8 +12,10 @@ use hookloop_core::hook::{CommandText, Hook, HookHandler};
 use hookloop_core::hook_protocol::{HookOutcome, HookStatus};
 use hookloop_core::options::PipeOutput;
 use hookloop_core::point::Point;
+use hookloop_core::quantity::counted;
 
 use crate::environment;
+use crate::gate_report::{ReportResult, is_test_report};
 
 /// The result of one hook.
 #[derive(Clone, Debug)]
@@ -30,10 +33,15 @@ pub struct HookRun {
     pub left_out: Vec<LeftOut>,
     /// The reason why the command could not be executed, if it could not.
     pub gap: Option<EnvironmentGap>,
+    /// The results of its single checks, if they are known.
+    pub checks: Option<CheckRecords>,
+    /// Whether the hook ran in a clean room.
+    pub in_room: bool,
 }
 
 impl HookRun {
-    fn without(hook: &Hook, outcome: HookOutcome) -> HookRun {
+    /// Returns the result of a hook that started no process.
+    pub fn without_process(hook: &Hook, outcome: HookOutcome) -> HookRun {
         let (stdout, stderr) = (String::new(), String::new());
         HookRun {
             hook: hook.name.clone(),
@@ -44,13 +52,15 @@ impl HookRun {
             printed: String::new(),
             left_out: Vec::new(),
             gap: None,
+            checks: None,
+            in_room: false,
         }
     }
 
     /// Returns the result of a hook that had nothing to do.
     pub fn skipped(hook: &Hook, reason: String) -> HookRun {
         let outcome = HookOutcome { reason: Some(reason), ..HookOutcome::of(HookStatus::Skipped) };
-        HookRun::without(hook, outcome)
+        HookRun::without_process(hook, outcome)
     }
 
     /// Returns the command that lets the hook run, if it was refused for lack of trust.
@@ -106,6 +116,37 @@ impl HookRun {
         self
     }
 
+    /// Adds the records of the run's checks.
+    ///
+    /// A run that passed does not count as passed if its report is missing, or if tests failed in it.
+    pub(crate) fn with_report(mut self, hook: &Hook, point: &Point, read: ReportResult) -> HookRun {
+        let has_passed = self.outcome.status == HookStatus::Passed;
+        let wrong = match &read {
+            ReportResult::Unreadable(why) => Some(why.clone()),
+            ReportResult::Report(records)
+                if records.counts.failed > 0 && is_test_report(records) =>
+            {
+                let failed = u32::try_from(records.counts.failed).unwrap_or(u32::MAX);
+                let failed = counted(failed, "check", "checks");
+                Some(format!("{failed} failed in its report, although the command exited with 0"))
+            }
+            _ => None,
+        };
+        if let (true, Some(why)) = (has_passed, wrong) {
+            let status = HookStatus::Failed;
+            self.outcome = HookOutcome::unable(status, why, point.kind(), hook.options.on_failure);
+            if let Some(ran) = &mut self.ran {
+                ran.status = status.into();
+                ran.reason.clone_from(&self.outcome.reason);
+            }
+        }
+        self.checks = match read {
+            ReportResult::Report(records) | ReportResult::Output(records) => Some(records),
+            ReportResult::Unknown | ReportResult::Unreadable(_) => None,
+        };
+        self
+    }
+
     /// Explains to a person why the hook could check nothing, with its command and the setup step.
     pub fn why_unable(&self, handler: &HookHandler) -> String {
         let cause = match (&self.gap, &self.outcome.reason) {
@@ -158,7 +199,7 @@ impl HookRun {
     /// Returns the result of a hook that could not run.
     pub fn unable(hook: &Hook, point: &Point, status: HookStatus, reason: String) -> HookRun {
         let outcome = HookOutcome::unable(status, reason, point.kind(), hook.options.on_failure);
-        HookRun::without(hook, outcome)
+        HookRun::without_process(hook, outcome)
     }
 
     /// Returns the result of a hook whose condition cannot be evaluated. The log gets the reason.

@@ -11,10 +11,11 @@
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::fs::File;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hookloop_config::condition::Condition;
 use hookloop_core::builtin::Builtin;
@@ -23,18 +24,24 @@ use hookloop_core::hook::{Hook, HookHandler};
 use hookloop_core::hook_protocol::HookStatus;
 use hookloop_core::options::RetryPolicy;
 use hookloop_process::{
-    Job, JobObserver, JobResult, JobSource, OutputFilter, OutputStream, PARALLEL_MAX, ProcessError,
+    Cancel, Job, JobObserver, JobResult, JobSource, OutputFilter, OutputStream, PARALLEL_MAX,
+    ProcessError, StoredOutput, StreamOutput, try_lock_file,
 };
 use serde_json::Value;
 
 use crate::exec_context::redacting;
+use crate::gate_report::{GateReport, ReportedRun};
 use crate::hook_context::{HookContext, HookStart, merge_context};
 use crate::hook_outcome::{self, RawHookOutput};
-use crate::hook_run::{HookRun, describe};
+use crate::hook_run::{HookRun, RunRefusal, describe};
 use crate::hook_values;
 use crate::runner::HookRunner;
 use crate::sandbox::PreparedSandbox;
 
+/// The directory with the locks of resources, beside the states of projects.
+const RESOURCES: &str = "_resources";
+/// Time between two looks at a resource that another hook uses.
+const RESOURCE_LOOK: Duration = Duration::from_millis(100);
 /// Largest number of times that the pause between attempts doubles.
 const DOUBLINGS_MAX: u32 = 16;
 
@@ -204,6 +211,9 @@ struct CommandRun {
     sandbox: PreparedSandbox,
     /// For the environment of the process only.
     secrets: Vec<(OsString, OsString)>,
+    report: Option<GateReport>,
+    /// The lock of the hook's resource, held until the hook has ended.
+    _resource: Option<File>,
 }
 
 impl<'r> JobSource<'r> for InTurn<'r, '_> {
@@ -238,9 +248,24 @@ impl<'r> JobSource<'r> for InTurn<'r, '_> {
         let run = match result {
             Ok(ran) => {
                 let said = RawHookOutput::of(&ran, &attempt.artifacts);
-                let directory = hook.options.cwd.as_deref().unwrap_or("");
-                hook_outcome::judged(hook, point, said, attempt.number)
-                    .with_gap(&self.runner.root().join(directory))
+                let directory = self.runner.directory_of(hook);
+                let run = hook_outcome::judged(hook, point, said, attempt.number);
+                let in_room = self.runner.room_of(hook).is_some();
+                let run = HookRun { in_room, ..run }.with_gap(&directory);
+                match &attempt.begun.report {
+                    Some(report) => {
+                        let cwd = hook.options.cwd.as_deref().unwrap_or("");
+                        let read = report.read(ReportedRun {
+                            cwd: &directory,
+                            seen: &self.runner.seen_root(hook).join(cwd),
+                            streams: [stored(&ran.output.stdout), stored(&ran.output.stderr)],
+                            printed: &run.printed,
+                            is_cut: !run.left_out.is_empty(),
+                        });
+                        run.with_report(hook, point, read)
+                    }
+                    None => run,
+                }
             }
             Err(error) => HookRun::unable(hook, point, HookStatus::NotStarted, error.to_string()),
         };
@@ -265,6 +290,8 @@ impl<'r> InTurn<'r, '_> {
         let is_single =
             |attempt: &HookAttempt| self.hooks[attempt.index].options.retry.attempts <= 1;
         hook.options.needs.is_empty()
+            // A running hook may hold the same resource.
+            && hook.options.exclusive.is_none()
             && matches!(hook.handler, HookHandler::Command(_))
             // A hook of a delivery gets the values of the hooks before it.
             && self.hook_context.delivery.is_none()
@@ -309,15 +336,54 @@ impl<'r> InTurn<'r, '_> {
                 };
                 runner.may_run(hook).map(run)
             }
-            _ => runner.invocation(hook, hook_context).and_then(|invocation| {
-                runner.check_directory(hook)?;
-                let secrets = runner.secrets_of(hook).map_err(|error| error.to_string())?;
-                Ok(Ok(CommandRun { invocation, sandbox: runner.sandbox(hook)?, secrets }))
-            }),
+            _ => self.command(hook).map(Ok),
         };
         begun.unwrap_or_else(|refusal| {
             Err(Box::new(HookRun::refused(hook, hook_context.point, refusal)))
         })
+    }
+
+    /// Prepares the command of a hook.
+    fn command(&self, hook: &Hook) -> Result<CommandRun, RunRefusal> {
+        let (runner, hook_context) = (self.runner, self.hook_context);
+        // Checked first: nothing is created for a hook that may not run.
+        runner.may_run(hook)?;
+        runner.check_directory(hook)?;
+        let temporary = runner.room_of(hook).map(|room| room.temporary().to_owned());
+        let temporary = temporary.unwrap_or_else(|| runner.temporary_files());
+        let cwd = runner.directory_of(hook);
+        let report = GateReport::new(hook, hook_context.point, &temporary, &cwd)?;
+        let invocation = runner.invocation(hook, hook_context, report.as_ref())?;
+        let secrets = runner.secrets_of(hook).map_err(|error| error.to_string())?;
+        let resource = self.lock_resource(hook)?;
+        let mut sandbox = runner.sandbox(hook)?;
+        if let Some(report) = &report {
+            sandbox.allow(report.directory());
+        }
+        Ok(CommandRun { invocation, sandbox, secrets, report, _resource: resource })
+    }
+
+    /// Waits until no other hook of this machine uses the resource of a hook, at most as long as the hook may run.
+    fn lock_resource(&self, hook: &Hook) -> Result<Option<File>, String> {
+        let Some(name) = &hook.options.exclusive else { return Ok(None) };
+        let state = self.runner.state();
+        let directory = state.parent().unwrap_or(state).join(RESOURCES);
+        std::fs::create_dir_all(&directory)
+            .map_err(|error| format!("{}: {error}", directory.display()))?;
+        let path = directory.join(format!("{name}.lock"));
+        let timeout = hook.options.timeout_at(self.hook_context.point.kind());
+        let end = Instant::now() + Duration::from_millis(timeout);
+        loop {
+            let locked = try_lock_file(&path);
+            if let Some(file) = locked.map_err(|error| format!("{}: {error}", path.display()))? {
+                return Ok(Some(file));
+            }
+            let is_cancelled = self.hook_context.cancel.is_some_and(Cancel::is_triggered);
+            if is_cancelled || Instant::now() >= end {
+                return Err(format!("another gate uses the resource `{name}`"));
+            }
+            nap(RESOURCE_LOOK, self.hook_context);
+        }
     }
 
     /// Returns the merged values of the hooks so far, for the next hook of a delivery.
@@ -347,7 +413,14 @@ impl<'r> InTurn<'r, '_> {
         }))
     }
 
-    fn start(&mut self, attempt: HookAttempt) -> Job<'r> {
+    fn start(&mut self, mut attempt: HookAttempt) -> Job<'r> {
+        if let Some(report) = &mut attempt.begun.report
+            && let Err(error) = report.begin()
+        {
+            // A report of an earlier attempt must not count for this one.
+            tracing::warn!(%error, "the directory of a report can't be emptied");
+            attempt.begun.report = None;
+        }
         let (hook, begun) = (&self.hooks[attempt.index], &attempt.begun);
         let point = self.hook_context.point;
         tracing::debug!(hook = hook.name, %point, attempt = attempt.number, "a hook starts");
@@ -355,12 +428,23 @@ impl<'r> InTurn<'r, '_> {
         let told = (attempt.number, &context);
         let mut job =
             self.runner.job(hook, self.hook_context, &begun.invocation, &begun.sandbox, told);
+        if let Some(report) = &begun.report {
+            report.add_variables(&mut job.env);
+        }
         // The last of two variables with the same name wins.
         job.env.extend(begun.secrets.iter().cloned());
         let artifacts = Some(attempt.artifacts.clone());
         let observer = self.progress(hook, attempt.number);
         self.under_way.push_back(attempt);
         Job { artifacts, filter: Some(self.filter), observer, ..job }
+    }
+}
+
+/// Returns the file with all of an output, if there is one.
+fn stored(output: &StreamOutput) -> Option<&Path> {
+    match &output.stored {
+        StoredOutput::Whole(path) => Some(path),
+        _ => None,
     }
 }
 

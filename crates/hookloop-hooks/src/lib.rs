@@ -7,6 +7,7 @@
 //! - [`scripts`], [`trust`], [`frozen_hooks`]: the files that a command runs, trusted hooks, and
 //!   the hooks of a session
 //! - [`secrets`], [`artifacts`], [`sandbox`], [`resource_limits`], [`webhook`]: parts of a run
+//! - [`gate_room`], [`gate_report`]: the directory in which gates run, and the reports that they write
 //! - [`rule_check`]: validation rules that need no process
 //! - [`test_detection`], [`environment`]: the tests of a project, and why a command cannot run here
 //! - [`exec_context`]: directories, environment, keepers and secrets of a project's processes
@@ -20,11 +21,14 @@ pub mod environment;
 pub mod exec_context;
 pub mod explain;
 pub mod frozen_hooks;
+pub mod gate_report;
+pub mod gate_room;
 pub mod hook_context;
 pub mod hook_outcome;
 pub mod hook_run;
 pub mod hook_sequence;
 mod hook_values;
+mod report_request;
 pub mod resource_limits;
 pub mod rule_check;
 pub mod runner;

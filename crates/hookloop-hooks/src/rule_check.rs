@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::time::SystemTime;
 
 use hookloop_config::patterns::{glob, pattern};
 use hookloop_core::excerpt::first_names;
@@ -18,12 +19,21 @@ const NAMES_MAX: usize = 10;
 /// The files that changed since the session began, with changed lines. `None` if unknown.
 pub(crate) type ChangedLines = Option<Vec<(String, u64)>>;
 
+/// The files that a rule is about.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RuleFiles<'a> {
+    pub(crate) root: &'a Path,
+    /// In a room: the time after which a gate's own files are written. Older files are the agent's.
+    pub(crate) since: Option<SystemTime>,
+}
+
 /// Checks a rule. The error is the reason why the rule does not hold.
 pub(crate) fn holds(
     rule: &Rule,
-    root: &Path,
+    files: RuleFiles<'_>,
     changes: impl FnOnce() -> ChangedLines,
 ) -> Result<(), String> {
+    let RuleFiles { root, since } = files;
     match rule {
         Rule::File(path) => match root.join(path).is_file() {
             true => Ok(()),
@@ -31,7 +41,7 @@ pub(crate) fn holds(
         },
         Rule::Changed(path) => has_changed(path, changes()),
         Rule::Pattern(pattern) => matches(pattern, root),
-        Rule::Coverage(coverage) => is_covered(coverage, root),
+        Rule::Coverage(coverage) => is_covered(coverage, root, since),
         Rule::Diff(diff) => is_within(diff, changes()),
     }
 }
@@ -52,17 +62,30 @@ fn matches(rule: &TextRule, root: &Path) -> Result<(), String> {
     let mut found = Vec::new();
     for entry in walk(root).flatten() {
         let name = entry.path().strip_prefix(root).unwrap_or(entry.path());
-        if !wanted.is_match(name) || !entry.file_type().is_some_and(|kind| kind.is_file()) {
+        if !wanted.is_match(name) {
             continue;
+        }
+        match entry.file_type() {
+            Some(kind) if kind.is_file() => {}
+            // The text behind a link is not part of the files.
+            Some(kind) if kind.is_symlink() && rule.absent => {
+                return Err(format!("{} is a link, so its text is unknown", name.display()));
+            }
+            _ => continue,
         }
         looked_at += 1;
         if looked_at > FILES_MAX {
             return Err(format!("{} names more than {FILES_MAX} files", rule.path));
         }
-        if entry.metadata().is_ok_and(|metadata| metadata.len() > FILE_MAX) {
+        let unknown = |why: &dyn std::fmt::Display| format!("{}: {why}", name.display());
+        let size = entry.metadata().map_err(|error| unknown(&error))?.len();
+        if size > FILE_MAX {
+            if rule.absent {
+                return Err(unknown(&format!("the file is larger than {FILE_MAX} bytes")));
+            }
             continue;
         }
-        let content = fs::read(entry.path()).unwrap_or_default();
+        let content = fs::read(entry.path()).map_err(|error| unknown(&error))?;
         if text.is_match(&String::from_utf8_lossy(&content)) {
             found.push(name.display().to_string());
         }
@@ -75,10 +98,15 @@ fn matches(rule: &TextRule, root: &Path) -> Result<(), String> {
     }
 }
 
-fn is_covered(rule: &CoverageRule, root: &Path) -> Result<(), String> {
+fn is_covered(rule: &CoverageRule, root: &Path, since: Option<SystemTime>) -> Result<(), String> {
     let path = root.join(&rule.report);
     let wrong = |why: &str| format!("{}: {why}", rule.report);
-    let size = fs::metadata(&path).map_err(|error| wrong(&error.to_string()))?.len();
+    let metadata = fs::metadata(&path).map_err(|error| wrong(&error.to_string()))?;
+    let written = metadata.modified().map_err(|error| wrong(&error.to_string()))?;
+    if since.is_some_and(|since| written < since) {
+        return Err(wrong("the report is part of the work; a gate must write it"));
+    }
+    let size = metadata.len();
     if size > REPORT_MAX {
         return Err(wrong("the report is too long"));
     }
@@ -161,7 +189,8 @@ mod tests {
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, text).unwrap();
         }
-        let found = holds(&rule, dir.path(), || changes);
+        let files = RuleFiles { root: dir.path(), since: None };
+        let found = holds(&rule, files, || changes);
         match (&found, expected) {
             (Ok(()), Ok(())) => {}
             (Err(why), Err(part)) => assert!(why.contains(part), "{rule}: {why}"),

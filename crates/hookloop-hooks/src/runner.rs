@@ -24,11 +24,14 @@ use serde_json::{Value, json};
 
 use crate::exec_context::ExecContext;
 use crate::frozen_hooks::FrozenHooks;
+use crate::gate_report::GateReport;
+use crate::gate_room::{RoomPlace, has_room};
 use crate::hook_context::{CAUSE_VARIABLE, HookContext, SessionCall, SessionContext};
 use crate::hook_outcome::{self, RawHookOutput};
 use crate::hook_run::{CHANGED, HookRun, NOT_TRUSTED, RunRefusal};
 use crate::hook_values::task_value;
-use crate::sandbox::{PreparedSandbox, SandboxContext};
+use crate::rule_check::RuleFiles;
+use crate::sandbox::{PreparedSandbox, SandboxContext, TEMPORARY_FILES};
 use crate::secrets::SecretError;
 use crate::trust::{AgentGround, HookOffer, HookStanding, SeenHook, Trust, TrustScope};
 use crate::{hook_values, resource_limits, rule_check, webhook};
@@ -40,6 +43,8 @@ pub struct HookRunner {
     trust: Trust,
     /// The frozen hooks of the session, or `None` outside of sessions.
     frozen: Option<Arc<FrozenHooks>>,
+    /// The room of gates, if there is one.
+    room: Option<Arc<RoomPlace>>,
 }
 
 impl Deref for HookRunner {
@@ -59,13 +64,45 @@ impl std::fmt::Debug for HookRunner {
 
 impl HookRunner {
     pub fn new(exec: ExecContext, trust: Trust) -> HookRunner {
-        HookRunner { exec, trust, frozen: None }
+        HookRunner { exec, trust, frozen: None, room: None }
     }
 
     /// Returns a runner of these hooks for work in another directory.
     #[must_use]
     pub fn at(&self, root: PathBuf) -> HookRunner {
         HookRunner { exec: self.exec.at(root), ..self.clone() }
+    }
+
+    /// Returns a runner whose gates run in a room.
+    #[must_use]
+    pub fn in_room(&self, room: Option<Arc<RoomPlace>>) -> HookRunner {
+        HookRunner { room, ..self.clone() }
+    }
+
+    /// Returns the room in which a hook runs, if it runs in one.
+    pub fn room_of(&self, hook: &Hook) -> Option<&RoomPlace> {
+        self.room.as_deref().filter(|_| has_room(hook))
+    }
+
+    /// Returns the working directory of a hook, as this program sees it.
+    pub(crate) fn directory_of(&self, hook: &Hook) -> PathBuf {
+        let root = self.room_of(hook).map_or(self.root(), RoomPlace::files);
+        hook.options.cwd.as_deref().map_or_else(|| root.to_owned(), |cwd| root.join(cwd))
+    }
+
+    /// Returns the files that a hook is about, as this program sees them.
+    pub fn files_of(&self, hook: &Hook) -> &Path {
+        self.room_of(hook).map_or(self.root(), RoomPlace::files)
+    }
+
+    /// Returns the project's directory as a hook sees it.
+    pub(crate) fn seen_root(&self, hook: &Hook) -> &Path {
+        self.room_of(hook).map_or(self.root(), RoomPlace::seen)
+    }
+
+    /// Returns the digest of a gate's definition and scripts, if the gate may run.
+    pub fn digest_of(&self, hook: &Hook) -> Option<String> {
+        self.may_run(hook).ok().map(|seen| seen.digest)
     }
 
     /// Whether all secrets of a hook were already read.
@@ -172,7 +209,12 @@ impl HookRunner {
     pub fn check(&self, hook: &Hook, rule: &Rule, hook_context: &HookContext<'_>) -> HookRun {
         let began = std::time::Instant::now();
         let changes = || hook_context.changes.map(<[_]>::to_vec);
-        let (code, stderr) = match rule_check::holds(rule, self.root(), changes) {
+        let room = self.room_of(hook);
+        let files = RuleFiles {
+            root: room.map_or(self.root(), RoomPlace::files),
+            since: room.map(RoomPlace::entered),
+        };
+        let (code, stderr) = match rule_check::holds(rule, files, changes) {
             Ok(()) => (0, String::new()),
             Err(why) => (2, why),
         };
@@ -189,7 +231,8 @@ impl HookRunner {
             stderr,
             artifact: None,
         };
-        hook_outcome::judged(hook, hook_context.point, said, 1)
+        let run = hook_outcome::judged(hook, hook_context.point, said, 1);
+        HookRun { in_room: room.is_some(), ..run }
     }
 
     /// Returns the hook in its present form, if it may run. Exactly the bytes that were checked
@@ -207,10 +250,11 @@ impl HookRunner {
     }
 
     /// Returns the command of a hook at a hook point, if the hook may run.
-    pub fn invocation(
+    pub(crate) fn invocation(
         &self,
         hook: &Hook,
         hook_context: &HookContext<'_>,
+        report: Option<&GateReport>,
     ) -> Result<Invocation, RunRefusal> {
         let seen = self.may_run(hook)?;
         let HookHandler::Command(text) = &hook.handler else {
@@ -222,6 +266,7 @@ impl HookRunner {
         }
         let kept = self.trust.keep(&seen).map_err(|error| error.to_string())?;
         let text = seen.named.pinned(self.home(), text, &kept)?;
+        let text = report.map_or_else(|| text.clone(), |report| report.added_to(&text));
         let line =
             text.compile(&hook_context.point.variables()).map_err(|error| error.to_string())?;
         let values = hook_values::for_command(hook_context, self.root());
@@ -238,13 +283,17 @@ impl HookRunner {
         sandbox: &PreparedSandbox,
         (attempt, context): (u32, &Value),
     ) -> Job<'a> {
+        let root = self.seen_root(hook);
         let cwd = match &hook.options.cwd {
-            Some(cwd) => self.root().join(cwd),
-            None => self.root().to_owned(),
+            Some(cwd) => root.join(cwd),
+            None => root.to_owned(),
         };
         let os = |bytes: &Vec<u8>| OsString::from_vec(bytes.clone());
         let timeout = hook.options.timeout_at(hook_context.point.kind());
         let mut env = self.environment_of(hook, hook_context, invocation);
+        if let Some(room) = self.room_of(hook) {
+            room.adapt(&mut env);
+        }
         // The last of two variables with the same name wins.
         env.extend(sandbox.variable());
         Job {
@@ -270,9 +319,8 @@ impl HookRunner {
     /// A `cwd` that does not exist fails when the hook starts.
     pub fn check_directory(&self, hook: &Hook) -> Result<(), String> {
         let Some(cwd) = &hook.options.cwd else { return Ok(()) };
-        let (Ok(root), Ok(directory)) =
-            (self.root().canonicalize(), self.root().join(cwd).canonicalize())
-        else {
+        let root = self.room_of(hook).map_or(self.root(), RoomPlace::files);
+        let (Ok(root), Ok(directory)) = (root.canonicalize(), root.join(cwd).canonicalize()) else {
             return Ok(());
         };
         if directory.starts_with(&root) {
@@ -283,13 +331,25 @@ impl HookRunner {
         ))
     }
 
+    /// Returns the user's directory of temporary files.
+    pub(crate) fn temporary_files(&self) -> PathBuf {
+        let own = self.environment().iter().find(|(name, _)| name == "TMPDIR");
+        own.map_or_else(|| PathBuf::from(TEMPORARY_FILES), |(_, value)| PathBuf::from(value))
+    }
+
     /// Prepares the hook's sandbox for a run.
     pub fn sandbox(&self, hook: &Hook) -> Result<PreparedSandbox, String> {
-        let (root, state) = (self.root(), self.state());
-        let own = self.environment().iter().find(|(name, _)| name == "TMPDIR");
-        let temporary_files = own.map(|(_, value)| Path::new(value));
+        let (root, state) = (self.seen_root(hook), self.state());
+        let temporary_files = self.temporary_files();
+        let temporary_files = Some(temporary_files.as_path());
         let around = SandboxContext { root, state, temporary_files };
-        PreparedSandbox::new(hook.options.sandbox.as_ref(), around)
+        match self.room_of(hook) {
+            Some(room) => {
+                let parallel = hook.options.parallel.then_some(hook.name.as_str());
+                PreparedSandbox::in_room(hook.options.sandbox.as_ref(), around, (room, parallel))
+            }
+            None => PreparedSandbox::new(hook.options.sandbox.as_ref(), around),
+        }
     }
 
     /// Returns the complete environment of a hook's process.
@@ -333,7 +393,7 @@ impl HookRunner {
             }
         }
         let task = hook_context.task_id().map(TaskId::to_string).unwrap_or_default();
-        let root = self.root().as_os_str();
+        let root = self.seen_root(hook).as_os_str();
         env.insert("CLAUDE_PROJECT_DIR".into(), root.into());
         env.insert("HOOKLOOP_PROJECT".into(), root.into());
         env.insert("HOOKLOOP_TASK_ID".into(), task.into());

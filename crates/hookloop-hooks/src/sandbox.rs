@@ -8,16 +8,18 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use hookloop_config::ids::fresh_id;
-use hookloop_config::paths::{SCRATCH, WORKTREES};
+use hookloop_config::paths::{ROOMS, SCRATCH, WORKTREES};
 use hookloop_core::options::HookSandbox;
 use hookloop_process::{Confinement, SandboxSupport};
+
+use crate::gate_room::{RoomPlace, apart, directories_of};
 
 /// The name of the project's directory among the places of a sandbox.
 pub(crate) const WORKTREE: &str = "worktree";
 /// The name of a directory that is created for the run and deleted after it.
 pub(crate) const TEMPORARY: &str = "tmp";
 /// The parent of temporary directories if `TMPDIR` is not set.
-const TEMPORARY_FILES: &str = "/tmp";
+pub(crate) const TEMPORARY_FILES: &str = "/tmp";
 
 /// The directory of a hook, and the state directory that it must not write to.
 #[derive(Clone, Copy, Debug)]
@@ -35,8 +37,9 @@ pub struct PreparedSandbox {
     temporary: Option<TemporaryDirectory>,
 }
 
+/// A directory that is deleted when this is dropped.
 #[derive(Debug)]
-struct TemporaryDirectory(PathBuf);
+pub(crate) struct TemporaryDirectory(PathBuf);
 
 impl Drop for TemporaryDirectory {
     fn drop(&mut self) {
@@ -77,8 +80,46 @@ impl PreparedSandbox {
             ));
         }
         let write = sandbox.write.is_some().then_some(places);
-        let confinement = Some(Confinement { no_network: sandbox.no_network, write });
+        let confinement =
+            Some(Confinement { no_network: sandbox.no_network, write, ..Confinement::default() });
         Ok(PreparedSandbox { confinement, temporary })
+    }
+
+    /// Prepares the box of a gate in a room, and the sandbox of the hook in it.
+    pub(crate) fn in_room(
+        sandbox: Option<&HookSandbox>,
+        around: SandboxContext<'_>,
+        (room, parallel): (&RoomPlace, Option<&str>),
+    ) -> Result<PreparedSandbox, String> {
+        let Some(of_room) = room.confinement() else {
+            return PreparedSandbox::new(sandbox, around);
+        };
+        let of_room = match parallel {
+            Some(hook) => &apart(of_room, hook),
+            None => of_room,
+        };
+        for directory in directories_of(of_room) {
+            fs::create_dir_all(&directory)
+                .map_err(|error| format!("no room: {}: {error}", directory.display()))?;
+        }
+        let PreparedSandbox { confinement, temporary } = PreparedSandbox::new(sandbox, around)?;
+        let confinement = match confinement {
+            None => of_room.clone(),
+            Some(own) => Confinement {
+                no_network: own.no_network,
+                write: own.write.or_else(|| of_room.write.clone()),
+                local_sockets: false,
+                ..of_room.clone()
+            },
+        };
+        Ok(PreparedSandbox { confinement: Some(confinement), temporary })
+    }
+
+    /// Lets the processes write to one more directory.
+    pub(crate) fn allow(&mut self, directory: &Path) {
+        if let Some(Confinement { write: Some(places), .. }) = &mut self.confinement {
+            places.push(directory.to_owned());
+        }
     }
 
     /// Returns the variable that names the temporary directory.
@@ -90,11 +131,20 @@ impl PreparedSandbox {
 impl TemporaryDirectory {
     fn new(around: SandboxContext<'_>) -> Result<TemporaryDirectory, String> {
         let parent = around.temporary_files.unwrap_or(Path::new(TEMPORARY_FILES));
+        TemporaryDirectory::below(parent, "its sandbox")
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// Creates a directory. `purpose` names its use in errors.
+    pub(crate) fn below(parent: &Path, purpose: &str) -> Result<TemporaryDirectory, String> {
         let path = parent.join(format!("hookloop-{}", fresh_id()));
         // Fails if the path exists: it would belong to another process.
         let made = DirBuilder::new().mode(0o700).create(&path).and_then(|()| path.canonicalize());
         made.map(TemporaryDirectory).map_err(|error| {
-            format!("no temporary directory for its sandbox: {}: {error}", path.display())
+            format!("no temporary directory for {purpose}: {}: {error}", path.display())
         })
     }
 }
@@ -124,9 +174,9 @@ fn is_of_state(place: &Path, state: &Path) -> bool {
     let (place, state) = (real(place), real(state));
     let Ok(inside) = place.strip_prefix(&state) else { return state.starts_with(&place) };
     let mut parts = inside.components();
-    let is_of_checkouts = parts
-        .next()
-        .is_some_and(|first| [WORKTREES, SCRATCH].iter().any(|name| first.as_os_str() == *name));
+    let is_of_checkouts = parts.next().is_some_and(|first| {
+        [WORKTREES, SCRATCH, ROOMS].iter().any(|name| first.as_os_str() == *name)
+    });
     // The parent directory of all checkouts counts as state.
     !(is_of_checkouts && parts.next().is_some())
 }

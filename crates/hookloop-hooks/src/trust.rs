@@ -22,7 +22,7 @@ use hookloop_core::hook::{
     CommandText, DEFAULT_PRIORITY, DeclaredAction, Hook, HookHandler, HookRegistry, HookSource,
 };
 use hookloop_core::options::{
-    AllowedAnswers, EnvEntry, HookOptions, Length, PipeOutput, RetryPolicy,
+    AllowedAnswers, EnvEntry, HookOptions, Length, PipeOutput, RetryPolicy, RoomChoice,
 };
 use hookloop_core::point::Point;
 use hookloop_core::review::Quorum;
@@ -524,6 +524,16 @@ fn options(hook: &Hook) -> BTreeMap<String, String> {
         ),
         ("needs", (!options.needs.is_empty()).then(|| options.needs.join(", "))),
         ("parallel", options.parallel.then(|| "true".to_owned())),
+        ("room", (options.room.choice == RoomChoice::Clean).then(|| "clean".to_owned())),
+        ("copy", (!options.room.copy.is_empty()).then(|| options.room.copy.join(", "))),
+        (
+            "confirm",
+            (options.room.confirm != defaults.room.confirm)
+                .then(|| options.room.confirm.name().to_owned()),
+        ),
+        ("report", (!options.report.is_empty()).then(|| options.report.join(", "))),
+        ("inputs", (!options.inputs.is_empty()).then(|| options.inputs.join(", "))),
+        ("exclusive", options.exclusive.clone()),
         ("retry", (options.retry != defaults.retry).then(|| retry(options.retry))),
     ];
     given.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()

@@ -8,6 +8,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
@@ -17,12 +18,14 @@ use rustix::io::{Errno, fcntl_dupfd_cloexec};
 use crate::job_command::{
     FIRST_FD, close_inherited_files_on_exec, job_command, not_started, pass_on_mark,
 };
-use crate::os;
 use crate::sandbox::{self, ConfinementError};
 use crate::wire::{self, JobOrder, KeeperReply, KeeperRequest};
+use crate::{orphans, os};
 
 /// The first argument of a process that confines itself. A program that gets it calls [`confined_exec`].
 pub const CONFINED_ARGUMENT: &str = "__confined";
+/// The second argument of a process that only tries private mounts, in the directory of its third argument.
+pub(crate) const PROBE_ARGUMENT: &str = "__probe";
 /// `argv[0]` of a process that confines itself.
 const CONFINED_NAME: &str = "hookloop";
 /// Time within which the process becomes the job, or is killed.
@@ -30,7 +33,24 @@ const EXEC_LIMIT: Duration = Duration::from_secs(5);
 
 /// Starts a confined job. The keeper's own copies of the files are closed on return.
 pub(crate) fn start(order: &JobOrder, stdio: [OwnedFd; 3]) -> Result<Child, KeeperReply> {
-    let (socket, mut child) = spawn().map_err(|error| not_started(&error))?;
+    hand_over(spawn(|command| command.process_group(0)), order, stdio)
+}
+
+/// Starts a job, confined or not, in the process group of this program, which may have the terminal.
+pub(crate) fn start_in_same_group(
+    order: &JobOrder,
+    stdio: [OwnedFd; 3],
+) -> Result<Child, KeeperReply> {
+    hand_over(orphans::while_no_process_starts(|| spawn(|command| command)), order, stdio)
+}
+
+/// Sends the order to a process that confines itself, and waits until it has become the job.
+fn hand_over(
+    spawned: io::Result<(OwnedFd, Child)>,
+    order: &JobOrder,
+    stdio: [OwnedFd; 3],
+) -> Result<Child, KeeperReply> {
+    let (socket, mut child) = spawned.map_err(|error| not_started(&error))?;
     let files = [stdio[0].as_fd(), stdio[1].as_fd(), stdio[2].as_fd()];
     let sent = wire::send_order(socket.as_fd(), &order.encode(), files, None);
     let reply = match sent {
@@ -48,11 +68,11 @@ pub(crate) fn start(order: &JobOrder, stdio: [OwnedFd; 3]) -> Result<Child, Keep
     }
 }
 
-fn spawn() -> io::Result<(OwnedFd, Child)> {
+fn spawn(adjust: impl FnOnce(&mut Command) -> &mut Command) -> io::Result<(OwnedFd, Child)> {
     let (socket, theirs) = UnixStream::pair()?;
     socket.set_write_timeout(Some(EXEC_LIMIT))?;
     let mut command = Command::new(os::this_program()?);
-    command.arg0(CONFINED_NAME).arg(CONFINED_ARGUMENT).env_clear().process_group(0);
+    adjust(command.arg0(CONFINED_NAME).arg(CONFINED_ARGUMENT).env_clear());
     pass_on_mark(&mut command);
     command.stdin(OwnedFd::from(theirs)).stdout(Stdio::null()).stderr(Stdio::null());
     Ok((socket.into(), command.spawn()?))
@@ -78,6 +98,11 @@ fn failure(socket: &OwnedFd) -> Option<KeeperReply> {
 ///
 /// Call it first in `main` when the first argument is [`CONFINED_ARGUMENT`]. The process must have one thread.
 pub fn confined_exec() -> ExitCode {
+    let mut arguments = std::env::args_os().skip(2);
+    if arguments.next().is_some_and(|argument| argument == PROBE_ARGUMENT) {
+        let directory = PathBuf::from(arguments.next().unwrap_or_default());
+        return ExitCode::from(sandbox::try_mounts(&directory).exit_code());
+    }
     // Stdin becomes the job's. The keeper sees the success by the end of this copy, which `exec` closes.
     let Ok(socket) = fcntl_dupfd_cloexec(io::stdin(), FIRST_FD) else {
         return ExitCode::FAILURE;

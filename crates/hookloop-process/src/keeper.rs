@@ -20,6 +20,7 @@ use crate::job::{ExitReason, Job, JobResult, JobSource};
 use crate::orphans::{self, KeeperRegistration};
 use crate::output::JobOutputs;
 use crate::running_job::{JobEnd, READ_SIZE, RunningJob};
+use crate::sandbox::{ConfinementError, MOUNTS_MAX};
 use crate::timing::{KILL_GRACE, KILL_LIMIT, LEFTOVER_GRACE, TIMEOUT_MAX};
 use crate::wire::{self, EndReport, JobOrder, ORDER_MAX};
 use crate::{os, program};
@@ -197,21 +198,9 @@ impl Keeper {
     }
 
     fn prepare(&mut self, job: &Job<'_>) -> Result<JobOrder, ProcessError> {
-        let cwd = std::path::absolute(&job.cwd)
-            .map_err(|source| ProcessError::Io { doing: "can't tell where a hook runs", source })?;
-        let program = program::find(job, &cwd)?;
-        self.number += 1;
-        Ok(JobOrder {
-            number: self.number,
-            program,
-            cwd,
-            argv: job.argv.clone(),
-            env: job.env.clone(),
-            timeout: job.timeout.min(TIMEOUT_MAX),
-            grace: job.grace.min(KILL_GRACE),
-            confinement: job.confinement.clone(),
-            limits: job.limits,
-        })
+        let order = order_of(job, self.number + 1)?;
+        self.number = order.number;
+        Ok(order)
     }
 
     /// Sends an order to the keeper, or to a new one if there is none.
@@ -287,6 +276,36 @@ impl Keeper {
     }
 }
 
+/// Returns the order of a job, or the reason why the job cannot start.
+pub(crate) fn order_of(job: &Job<'_>, number: u64) -> Result<JobOrder, ProcessError> {
+    let cwd = std::path::absolute(&job.cwd)
+        .map_err(|source| ProcessError::Io { doing: "can't tell where a hook runs", source })?;
+    if job.confinement.as_ref().is_some_and(|confined| confined.mounts.len() > MOUNTS_MAX) {
+        return Err(ProcessError::NotConfined { why: ConfinementError::TooManyMounts });
+    }
+    let program = program::find(job, &cwd)?;
+    Ok(JobOrder {
+        number,
+        program,
+        cwd,
+        argv: job.argv.clone(),
+        env: job.env.clone(),
+        timeout: job.timeout.min(TIMEOUT_MAX),
+        grace: job.grace.min(KILL_GRACE),
+        confinement: job.confinement.clone(),
+        limits: job.limits,
+    })
+}
+
+/// Explains why an order was not started.
+pub(crate) fn explain_start(order: JobOrder, errno: i32) -> ProcessError {
+    if order.has_mounts() {
+        program::explain_in_mounts(order.program, errno)
+    } else {
+        program::explain(order.program, &order.cwd, errno)
+    }
+}
+
 fn result(order: JobOrder, end: JobEnd<'_>) -> Result<JobResult, ProcessError> {
     match end {
         JobEnd::Ended(ended, output) => Ok(JobResult {
@@ -297,7 +316,7 @@ fn result(order: JobOrder, end: JobEnd<'_>) -> Result<JobResult, ProcessError> {
             survivors: ended.survivors,
             output,
         }),
-        JobEnd::NotStarted { errno } => Err(program::explain(order.program, &order.cwd, errno)),
+        JobEnd::NotStarted { errno } => Err(explain_start(order, errno)),
         JobEnd::NotConfined(why) => Err(ProcessError::NotConfined { why }),
         JobEnd::KeeperLost(output) => Err(ProcessError::KeeperLost { output: Box::new(output) }),
         JobEnd::NotAccepted(_) => Err(ProcessError::KeeperLost { output: Box::default() }),

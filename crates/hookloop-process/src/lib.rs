@@ -36,6 +36,8 @@
 //! - [`Cancel`]: ends jobs from another thread or from a signal handler
 //! - [`ResourceLimits`]: limits on processes, memory and disk writes of a job
 //! - [`Confinement`]: a sandbox for a job; [`SandboxSupport`]: the parts of it that this system enforces
+//! - [`PrivateMount`]: a mount that only one job sees; [`MountSupport`]: the mounts that this system supports
+//! - [`run_attached`]: a job on this program's own terminal, without a keeper
 //! - [`ancestry()`]: the processes above this one, and the keepers among them
 //! - [`inspect`]: environment, arguments and working directory of other processes
 //!
@@ -63,6 +65,7 @@
 //! job, and can miss one that forks and exits without pause.
 
 mod ancestry;
+mod attached_job;
 mod cancel;
 mod capture;
 #[cfg(target_os = "linux")]
@@ -80,6 +83,7 @@ mod keeper;
 mod keeper_main;
 mod limits;
 mod lock_file;
+mod mount_support;
 mod orphans;
 mod os;
 mod output;
@@ -95,6 +99,7 @@ mod wire;
 mod write_whole;
 
 pub use ancestry::{Ancestry, HiddenAncestry, KeeperAncestor, ProcessIdentity, ancestry};
+pub use attached_job::run_attached;
 pub use cancel::{Cancel, LinkedCancel};
 pub use cgroup::home as cgroup_home;
 pub use confined_exec::{CONFINED_ARGUMENT, confined_exec};
@@ -111,7 +116,9 @@ pub use output::{
 };
 pub use pool::{KeeperPool, PARALLEL_MAX};
 pub use program::{find_program, is_program};
-pub use sandbox::{Confinement, ConfinementError, SandboxSupport};
+pub use sandbox::{
+    Confinement, ConfinementError, MOUNTS_MAX, MountSupport, PrivateMount, SandboxSupport,
+};
 pub use timing::KILL_GRACE;
 pub use write_whole::{WriteOptions, write_whole};
 

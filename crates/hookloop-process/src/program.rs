@@ -2,7 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -81,6 +81,13 @@ pub(crate) fn explain(program: PathBuf, cwd: &Path, errno: i32) -> ProcessError 
     not_started(program, errno, why)
 }
 
+/// Explains an error of starting a program that sees other files than this process.
+pub(crate) fn explain_in_mounts(program: PathBuf, errno: i32) -> ProcessError {
+    let errno = Errno::from_raw_os_error(errno);
+    let why = format!("{}, with its private mounts", io::Error::from(errno));
+    not_started(program, errno, WhyNotStarted::Other(why))
+}
+
 fn check_directory(cwd: &Path) -> Result<(), WhyNotStarted> {
     if cwd.is_dir() && access(cwd, Access::EXEC_OK).is_ok() {
         return Ok(());
@@ -100,7 +107,7 @@ fn why(program: &Path, errno: Errno) -> WhyNotStarted {
         (Errno::NOENT | Errno::ACCESS | Errno::NOEXEC, Some(interpreter)) => {
             WhyNotStarted::BadInterpreter { interpreter }
         }
-        (errno, _) => WhyNotStarted::Other(std::io::Error::from(errno).to_string()),
+        (errno, _) => WhyNotStarted::Other(io::Error::from(errno).to_string()),
     }
 }
 

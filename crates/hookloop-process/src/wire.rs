@@ -3,6 +3,8 @@
 //! An order carries the files that become the job's input and output. Both ends are the same executable, so the
 //! protocol is binary and has no version.
 
+mod confinement;
+
 use std::ffi::{OsStr, OsString};
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -38,20 +40,10 @@ const RUN: u8 = 1;
 const FILES_MAX: usize = 4;
 /// Bytes before an order: its kind and its length.
 const HEADER: usize = 5;
-const CONFINED: u64 = 1;
-const NO_NETWORK: u64 = 2;
-const WRITE_LIMITED: u64 = 4;
 const WORD: usize = size_of::<u64>();
-const REPLY_WORDS: usize = 8 + SURVIVORS_MAX;
-
-/// Errors by their number in a reply.
-const CONFINEMENT_ERRORS: [ConfinementError; 5] = [
-    ConfinementError::Landlock,
-    ConfinementError::Place,
-    ConfinementError::Capabilities,
-    ConfinementError::Filter,
-    ConfinementError::Silent,
-];
+const PATH_WORDS: usize = confinement::PATH_MAX.div_ceil(WORD);
+/// The largest number of words of a reply: eight, then the survivors or the path of a failed mount.
+const REPLY_WORDS: usize = 8 + if SURVIVORS_MAX > PATH_WORDS { SURVIVORS_MAX } else { PATH_WORDS };
 
 /// The command to start.
 #[derive(Debug, PartialEq, Eq)]
@@ -221,24 +213,25 @@ impl JobOrder {
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(4096);
         for word in [self.number, nanos(self.timeout), nanos(self.grace)] {
-            bytes.extend(word.to_le_bytes());
+            put_word(&mut bytes, word);
         }
-        bytes.extend((self.argv.len() as u64).to_le_bytes());
+        put_word(&mut bytes, self.argv.len() as u64);
         let ResourceLimits { processes, memory_bytes, disk_bytes } = self.limits;
         // 0 stands for no limit.
         let limits = [processes, memory_bytes, disk_bytes].map(Option::unwrap_or_default);
-        for word in confinement_words(self.confinement.as_ref()).into_iter().chain(limits) {
-            bytes.extend(word.to_le_bytes());
-        }
+        limits.into_iter().for_each(|limit| put_word(&mut bytes, limit));
+        confinement::put(&mut bytes, self.confinement.as_ref());
         let variables = self.env.iter().flat_map(|(name, value)| [name, value]);
         let texts = [self.program.as_os_str(), self.cwd.as_os_str()].into_iter();
-        let places = self.confinement.iter().flat_map(|confinement| confinement.write.iter());
-        let texts = texts.chain(places.flatten().map(|place| place.as_os_str()));
         for text in texts.chain(self.argv.iter().chain(variables).map(OsString::as_os_str)) {
-            bytes.extend((text.len() as u64).to_le_bytes());
-            bytes.extend(text.as_bytes());
+            put_text(&mut bytes, text);
         }
         bytes
+    }
+
+    /// Whether the job sees other files than this process.
+    pub(crate) fn has_mounts(&self) -> bool {
+        self.confinement.as_ref().is_some_and(|confinement| !confinement.mounts.is_empty())
     }
 
     fn decode(mut bytes: &[u8]) -> Option<JobOrder> {
@@ -247,19 +240,12 @@ impl JobOrder {
         let timeout = Duration::from_nanos(take_word(bytes)?);
         let grace = Duration::from_nanos(take_word(bytes)?);
         let arguments = take_word(bytes)?;
-        let confined = take_word(bytes)?;
-        let places = take_word(bytes)?;
         let mut limit = || take_word(bytes).map(|word| Some(word).filter(|word| *word > 0));
         let limits =
             ResourceLimits { processes: limit()?, memory_bytes: limit()?, disk_bytes: limit()? };
+        let confinement = confinement::take(bytes)?;
         let program = take_text(bytes)?.into();
         let cwd = take_text(bytes)?.into();
-        let write =
-            (0..places).map(|_| take_text(bytes).map(PathBuf::from)).collect::<Option<_>>()?;
-        let confinement = (confined & CONFINED != 0).then(|| Confinement {
-            no_network: confined & NO_NETWORK != 0,
-            write: (confined & WRITE_LIMITED != 0).then_some(write),
-        });
         let argv = (0..arguments).map(|_| take_text(bytes)).collect::<Option<_>>()?;
         let mut env = Vec::new();
         while !bytes.is_empty() {
@@ -269,12 +255,13 @@ impl JobOrder {
     }
 }
 
-/// Encodes a confinement: its flags, and the number of its places.
-fn confinement_words(confinement: Option<&Confinement>) -> [u64; 2] {
-    let Some(Confinement { no_network, write }) = confinement else { return [0, 0] };
-    let no_network = if *no_network { NO_NETWORK } else { 0 };
-    let limited = if write.is_some() { WRITE_LIMITED } else { 0 };
-    [CONFINED | no_network | limited, write.as_ref().map_or(0, |places| places.len() as u64)]
+fn put_word(bytes: &mut Vec<u8>, word: u64) {
+    bytes.extend(word.to_le_bytes());
+}
+
+fn put_text(bytes: &mut Vec<u8>, text: &OsStr) {
+    put_word(bytes, text.len() as u64);
+    bytes.extend(text.as_bytes());
 }
 
 fn take_word(bytes: &mut &[u8]) -> Option<u64> {
@@ -300,11 +287,8 @@ impl KeeperReply {
         match self {
             KeeperReply::Accepted => vec![5, 0],
             KeeperReply::NotStarted { errno } => vec![0, u64::from(errno.cast_unsigned())],
-            KeeperReply::NotConfined(unconfined) => {
-                vec![
-                    6,
-                    CONFINEMENT_ERRORS.iter().position(|one| one == unconfined).unwrap_or(0) as u64,
-                ]
+            KeeperReply::NotConfined(error) => {
+                [6].into_iter().chain(confinement::error_words(error)).collect()
             }
             KeeperReply::Ended(ended) => {
                 let (kind, detail) = match ended.exit {
@@ -338,12 +322,7 @@ impl KeeperReply {
             3 => ExitReason::TimedOut,
             4 => ExitReason::Cancelled,
             5 => return Some(KeeperReply::Accepted),
-            6 => {
-                return CONFINEMENT_ERRORS
-                    .get(usize::try_from(detail).ok()?)
-                    .copied()
-                    .map(KeeperReply::NotConfined);
-            }
+            6 => return confinement::error_of(&words[1..]).map(KeeperReply::NotConfined),
             7 => ExitReason::OverLimit(ExceededLimit::Processes(detail)),
             8 => ExitReason::OverLimit(ExceededLimit::Memory { bytes: detail }),
             9 => ExitReason::OverLimit(ExceededLimit::Disk { bytes: detail }),
@@ -372,6 +351,7 @@ mod tests {
     use std::os::unix::net::UnixStream;
 
     use super::*;
+    use crate::sandbox::PrivateMount;
 
     #[test]
     fn an_order_is_decoded_as_it_was_encoded() {
@@ -383,7 +363,11 @@ mod tests {
             env: vec![("A".into(), "".into()), ("B".into(), OsString::from_vec(vec![0xfe]))],
             timeout: Duration::from_millis(1_500),
             grace: Duration::ZERO,
-            confinement: Some(Confinement { no_network: true, write: Some(vec!["/a".into()]) }),
+            confinement: Some(Confinement {
+                write: Some(vec!["/a".into()]),
+                mounts: vec![PrivateMount::Hide { target: "/b".into() }],
+                ..Confinement::default()
+            }),
             limits: ResourceLimits {
                 processes: Some(7),
                 memory_bytes: None,
@@ -413,7 +397,7 @@ mod tests {
             KeeperReply::Accepted,
             KeeperReply::NotStarted { errno: 2 },
             KeeperReply::NotConfined(ConfinementError::Place),
-            KeeperReply::NotConfined(ConfinementError::Silent),
+            KeeperReply::NotConfined(ConfinementError::Mount { path: "/a".into(), errno: 2 }),
             ended(ExitReason::Exited(255), Some(usage), vec![]),
             ended(ExitReason::Signalled(9), None, vec![1, 2, 3]),
             ended(ExitReason::TimedOut, None, vec![]),

@@ -9,6 +9,7 @@ use serde::de::{Deserializer, MapAccess, Visitor, value};
 use serde_json::Value;
 use serde_saphyr::Spanned;
 
+use super::room::RoomForm;
 use super::values::{EnvEntries, FormsVisitor, Located, OneOrMany, TimeText, pairs, schema};
 
 /// Hooks under the points where they run, in the order of the file.
@@ -81,6 +82,17 @@ pub(crate) struct HookEntry {
     pub(crate) sandbox: Option<Located<SandboxEntry>>,
     /// Limits of the resources that the hook's processes use together
     pub(crate) limits: Option<Located<LimitsEntry>>,
+    /// Path or pattern of the report files that the gate writes (JUnit XML, CTRF, TAP, SARIF, `go test -json`, libtest
+    /// JSON), one or a list, from the gate's working directory [default: the file or directory `$HOOKLOOP_REPORT`]
+    pub(crate) report: Option<Located<OneOrMany>>,
+    /// Directory in which the gate runs: `here` (the agent's working directory), `clean` (a clean room), or the settings
+    /// of a clean room [default: the project's `room`]
+    pub(crate) room: Option<Located<RoomForm>>,
+    /// Paths or patterns of the files whose change makes a setup run again, one or a list [default: lock files and
+    /// manifests of packages]
+    pub(crate) inputs: Option<Located<OneOrMany>>,
+    /// Name of a resource: gates with the same name do not run at the same time [default: none]
+    pub(crate) exclusive: Option<Located<String>>,
     /// Description of the hook, for lists
     pub(crate) description: Option<String>,
     /// Author of the hook, for lists

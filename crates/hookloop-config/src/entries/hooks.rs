@@ -10,6 +10,7 @@ use hookloop_core::hook::{
 use hookloop_core::limits::{Limits, PROCESSES_MIN, Size};
 use hookloop_core::options::{
     ATTEMPTS_MAX, AllowedAnswers, HookOptions, HookSandbox, OnFailure, PipeOutput, RetryPolicy,
+    RoomChoice, RoomRules,
 };
 use hookloop_core::point::{NoSuchPoint, Point, PointKind};
 use hookloop_core::review::Quorum;
@@ -18,10 +19,12 @@ use hookloop_core::workflow::MAX_STEPS;
 use serde_json::Value;
 use serde_saphyr::{Location, Spanned};
 
+use super::gate_options::{check_room_options, patterns_inside, resource_name};
 use super::hook_entry::{
     ActionEntry, AnswersEntry, FailureEntry, HookEntry, HookForm, HooksByPoint, LimitsEntry,
     PipeEntry, RetryEntry, SandboxEntry,
 };
+use super::room::{RoomForm, has_room};
 use super::rules::rule;
 use super::values::{Located, OneOrMany, environment, inside, length};
 use crate::condition::Condition;
@@ -36,6 +39,8 @@ pub(crate) struct HookReader<'a> {
     workflows: &'a WorkflowActions,
     gatekeepers: &'a [GatekeeperRules],
     source: HookSource,
+    /// The room of gates that name none.
+    room: RoomRules,
     /// Built-ins that the file lists. They run only at the listed points.
     listed: Vec<Builtin>,
     /// Hooks with `needs`, by type and name, with the place of the key.
@@ -60,12 +65,18 @@ impl<'a> HookReader<'a> {
             workflows,
             gatekeepers,
             source,
+            room: RoomRules::default(),
             listed,
             needing,
             lists,
             places,
             count: 0,
         }
+    }
+
+    /// Sets the room of gates that name none.
+    pub(crate) fn set_room(&mut self, room: RoomRules) {
+        self.room = room;
     }
 
     /// Reads the hooks of a project, or of one type of its tasks.
@@ -141,7 +152,7 @@ impl<'a> HookReader<'a> {
         let Spanned { value: mut entry, referenced: at, .. } = entry;
         let handler = self.handler(point, &mut entry, at)?;
         let needs_at = entry.needs.as_ref().map(|needs| needs.at);
-        let options = options(point, &mut entry)?;
+        let options = options(point, &mut entry, &self.room)?;
         if let HookHandler::Builtin(builtin) = handler
             && builtin.is_reaction()
             && task_type.is_none()
@@ -435,7 +446,12 @@ fn describe(metadata: &mut HookMetadata, entry: &mut HookEntry) {
     metadata.version = entry.version.take().or(metadata.version.take());
 }
 
-fn options(point: &Point, entry: &mut HookEntry) -> Result<HookOptions, ConfigComplaint> {
+fn options(
+    point: &Point,
+    entry: &mut HookEntry,
+    room: &RoomRules,
+) -> Result<HookOptions, ConfigComplaint> {
+    check_room_options(point, entry)?;
     let when = entry.when.take().map(|when| condition(point, when)).transpose()?;
     if let Some(Located { at, .. }) = &entry.on_failure
         && point.kind() != PointKind::Gate
@@ -470,6 +486,18 @@ fn options(point: &Point, entry: &mut HookEntry) -> Result<HookOptions, ConfigCo
     }
     Ok(HookOptions {
         when,
+        report: entry.report.take().map(patterns_inside).transpose()?.unwrap_or_default(),
+        room: match entry.room.take() {
+            Some(room) => RoomForm::read(room)?,
+            // A setup prepares a room.
+            None if *point == Point::Setup => {
+                RoomRules { choice: RoomChoice::Clean, ..room.clone() }
+            }
+            None if has_room(point) => room.clone(),
+            None => RoomRules::default(),
+        },
+        inputs: entry.inputs.take().map(patterns_inside).transpose()?.unwrap_or_default(),
+        exclusive: entry.exclusive.take().map(resource_name).transpose()?,
         timeout_ms: entry
             .timeout
             .take()

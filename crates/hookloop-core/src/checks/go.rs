@@ -2,12 +2,18 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::{CAUSE_LINES_MAX, FoundChecks, cause};
+use super::{
+    CAUSE_LINES_MAX, CheckOutcome, FoundChecks, KnownRun, ListedCheck, NAME_MAX, cause, summary,
+};
+use crate::excerpt::first_chars;
 
 /// The lines since the last package's line.
 #[derive(Default)]
 struct GoPackage<'a> {
     failed: Vec<&'a str>,
+    results: Vec<GoResult<'a>>,
+    /// The tests that began, which only `-v` prints.
+    begun: HashSet<&'a str>,
     /// The output of each test.
     printed: HashMap<&'a str, Vec<&'a str>>,
     /// The test whose output follows.
@@ -24,7 +30,19 @@ struct GoCrash<'a> {
     is_open: bool,
 }
 
+/// The packages so far.
+#[derive(Default)]
+struct GoRun {
+    /// A package passed or has no tests. Only go prints such a line.
+    is_known: bool,
+    /// A package lists all of its tests.
+    has_list: bool,
+    /// A package does not list all of its tests.
+    has_gap: bool,
+}
+
 pub(super) fn read(lines: &[&str], found: &mut FoundChecks) {
+    let mut run = GoRun::default();
     let mut package = GoPackage::default();
     let mut unbuilt: HashSet<&str> = HashSet::new();
     let mut at = 0;
@@ -44,15 +62,64 @@ pub(super) fn read(lines: &[&str], found: &mut FoundChecks) {
                     found.is_broken = true;
                     found.add(&format!("{name} {what}"), String::new());
                 }
-                false => read.add_to(found, Some(name)),
+                false => run.end_package(read, found, Some(name)),
             }
         } else if line.starts_with("ok  \t") || line.starts_with("?   \t") {
-            package = GoPackage::default();
+            run.pass_package(std::mem::take(&mut package), found, line);
         } else {
             package.read_line(line);
         }
     }
-    package.add_to(found, None);
+    run.end_package(package, found, None);
+    let is_listed = run.has_list && !run.has_gap;
+    if run.is_known || run.has_list {
+        found.run = Some(KnownRun { told: None, lists_all: is_listed });
+    }
+}
+
+impl GoRun {
+    /// Ends a package that failed, or that has no line of its own.
+    fn end_package(&mut self, package: GoPackage<'_>, found: &mut FoundChecks, name: Option<&str>) {
+        let is_listed = name.is_some() && package.lists_all();
+        self.has_list |= is_listed;
+        self.has_gap |= !is_listed && (name.is_some() || package.has_tests());
+        let name = name.map(|name| first_chars(name, NAME_MAX));
+        let results = package.results.clone();
+        package.add_to(found, name.as_deref());
+        for result in results {
+            let Some(check) = result.listed(name.as_deref()) else { continue };
+            // A test that fails only with its subtests was not added.
+            if check.outcome != CheckOutcome::Failed || found.has_listed(&check) {
+                found.list_once(check);
+            }
+        }
+    }
+
+    /// Ends a package with a line such as `ok  \texample.com/shop/cart\t0.002s`.
+    fn pass_package(&mut self, package: GoPackage<'_>, found: &mut FoundChecks, line: &str) {
+        let mut fields = line.split('\t').skip(1);
+        let name = fields.next().map(|name| first_chars(name.trim(), NAME_MAX));
+        let Some(what) = fields.next() else { return };
+        self.is_known |= what == "[no test files]" || what == "(cached)" || what.ends_with('s');
+        if line.starts_with('?') {
+            return;
+        }
+        let has_tests = !line.ends_with("[no tests to run]");
+        self.has_list |= package.lists_all();
+        self.has_gap |= has_tests && !package.lists_all();
+        let listed = package.results.iter().filter_map(|result| result.listed(name.as_deref()));
+        for check in listed.filter(|check| check.outcome != CheckOutcome::Failed) {
+            found.list_once(check);
+        }
+    }
+}
+
+/// Returns a test's name after its package, if the package is known.
+fn prefixed(package: Option<&str>, test: &str) -> String {
+    match package {
+        Some(package) => format!("{package} {test}"),
+        None => test.to_owned(),
+    }
 }
 
 /// Parses `FAIL\texample.com/shop/cart\t0.002s`, or with `[build failed]` in place of the time.
@@ -61,11 +128,33 @@ fn failed_package(line: &str) -> Option<(&str, &str)> {
     rest.split_once(['\t', ' '])
 }
 
-/// Parses `--- FAIL: TestTotal/wrong (0.00s)`.
-fn result(line: &str) -> Option<(&str, &str)> {
-    let (outcome, rest) = line.trim_start().strip_prefix("--- ")?.split_once(": ")?;
-    let (name, time) = rest.rsplit_once(" (")?;
-    (outcome.len() == 4 && time.ends_with("s)")).then_some((outcome, name))
+/// A line such as `--- FAIL: TestTotal/wrong (0.00s)`.
+#[derive(Clone, Copy)]
+struct GoResult<'a> {
+    word: &'a str,
+    name: &'a str,
+    seconds: &'a str,
+}
+
+impl<'a> GoResult<'a> {
+    fn read(line: &'a str) -> Option<GoResult<'a>> {
+        let (word, rest) = line.trim_start().strip_prefix("--- ")?.split_once(": ")?;
+        let (name, time) = rest.rsplit_once(" (")?;
+        let seconds = time.strip_suffix("s)")?;
+        (word.len() == 4).then_some(GoResult { word, name, seconds })
+    }
+
+    /// Returns the test, or `None` if the word is not a result.
+    fn listed(self, package: Option<&str>) -> Option<ListedCheck> {
+        let outcome = match self.word {
+            "PASS" => CheckOutcome::Passed,
+            "FAIL" => CheckOutcome::Failed,
+            "SKIP" => CheckOutcome::Skipped,
+            _ => return None,
+        };
+        let ms = summary::ms_of_seconds(self.seconds);
+        Some(ListedCheck::new(&prefixed(package, self.name), outcome, ms))
+    }
 }
 
 /// Returns the test that prints from here on: `=== RUN   TestTotal/wrong`.
@@ -78,9 +167,13 @@ impl<'a> GoPackage<'a> {
     fn read_line(&mut self, line: &'a str) {
         if let Some(name) = turn(line) {
             self.current = Some(name);
-        } else if let Some((outcome, name)) = result(line) {
-            self.current = (outcome == "FAIL").then_some(name);
+            if line.starts_with("=== RUN ") {
+                self.begun.insert(name);
+            }
+        } else if let Some(result) = GoResult::read(line) {
+            self.current = (result.word == "FAIL").then_some(result.name);
             self.failed.extend(self.current);
+            self.results.push(result);
         } else if let Some(crash) = &mut self.crash {
             crash.is_open &= !line.starts_with("goroutine ");
             if crash.is_open && crash.lines.len() < CAUSE_LINES_MAX {
@@ -103,6 +196,16 @@ impl<'a> GoPackage<'a> {
         }
     }
 
+    fn has_tests(&self) -> bool {
+        !self.results.is_empty() || !self.begun.is_empty()
+    }
+
+    /// Whether each test that began has a result.
+    fn lists_all(&self) -> bool {
+        let ended: HashSet<&str> = self.results.iter().map(|result| result.name).collect();
+        !ended.is_empty() && ended == self.begun
+    }
+
     fn add_to(mut self, found: &mut FoundChecks, package: Option<&str>) {
         found.is_broken |= package.is_some() && self.crash.is_some();
         match (self.crash.take(), package) {
@@ -120,10 +223,7 @@ impl<'a> GoPackage<'a> {
             if why.is_empty() && parents.contains(name) {
                 continue;
             }
-            match package {
-                Some(package) => found.add(&format!("{package} {name}"), why),
-                None => found.add(name, why),
-            }
+            found.add(&prefixed(package, name), why);
         }
     }
 }

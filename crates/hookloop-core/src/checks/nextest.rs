@@ -1,7 +1,10 @@
 //! `cargo nextest`: a status line for each test, with its output below.
 
 use super::cargo::cause_of_test;
-use super::{FoundChecks, cause};
+use super::{CheckCounts, CheckOutcome, FoundChecks, KnownRun, ListedCheck, cause, summary};
+
+/// The width of the column that statuses are aligned in. Output of tests can contain statuses, too.
+const STATUS_WIDTH: usize = 12;
 
 pub(super) fn read(lines: &[&str], found: &mut FoundChecks) {
     if !lines.iter().any(|line| is_begin(line) || is_summary(line)) {
@@ -24,6 +27,59 @@ pub(super) fn read(lines: &[&str], found: &mut FoundChecks) {
             found.add(name, cause_of_section(&rest[..length]));
         }
     }
+    list(lines, found);
+}
+
+/// Lists the tests that have a final status.
+fn list(lines: &[&str], found: &mut FoundChecks) {
+    let mut is_any = false;
+    for check in lines.iter().filter_map(|line| listed_test(line)) {
+        is_any = true;
+        // Only the summary knows whether a failure was final.
+        if check.outcome != CheckOutcome::Failed || found.has_listed(&check) {
+            found.list_once(check);
+        }
+    }
+    let mut summaries = lines.iter().filter_map(|line| told(line));
+    let told = summaries.next_back();
+    let is_only = summaries.next().is_none();
+    if told.is_some() || is_any && lines.iter().any(|line| is_begin(line)) {
+        let told = told.flatten();
+        let lists_all = is_only && told == Some(found.counts());
+        found.run = Some(KnownRun { told, lists_all });
+    }
+}
+
+/// Parses `PASS [   0.006s] (1/6) binary name`, `TRY 2 PASS [...`, `FLAKY 2/3 [...` or `SKIP [         ] ...`.
+fn listed_test(line: &str) -> Option<ListedCheck> {
+    if line.find(" [") != Some(STATUS_WIDTH) {
+        return None;
+    }
+    if let Some(rest) = line.trim_start().strip_prefix("SKIP [") {
+        let (blank, rest) = rest.split_once("] ")?;
+        let is_blank = blank.trim().is_empty();
+        return is_blank.then(|| ListedCheck::new(name_of(rest), CheckOutcome::Skipped, None));
+    }
+    let (status, name) = status(line)?;
+    let last = status.rsplit(' ').next()?;
+    let is_passed = matches!(last, "PASS" | "LEAK" | "TMPASS") || status.starts_with("FLAKY ");
+    let outcome = if failed_test(line).is_some() {
+        CheckOutcome::Failed
+    } else if is_passed && !status.starts_with("SETUP ") {
+        CheckOutcome::Passed
+    } else {
+        return None;
+    };
+    let seconds = line.get(STATUS_WIDTH + " [".len()..)?.split("s] ").next()?;
+    Some(ListedCheck::new(name, outcome, summary::ms_of_seconds(seconds)))
+}
+
+/// Parses `Summary [   0.359s] 6 tests run: 5 passed (1 flaky), 1 failed, 2 skipped`. The counts are `None` if
+/// one has an unknown word.
+fn told(line: &str) -> Option<Option<CheckCounts>> {
+    let (tests, counts) = line.trim_start().strip_prefix("Summary [")?.split_once(" run: ")?;
+    let is_tests = tests.ends_with(" test") || tests.ends_with(" tests");
+    is_tests.then(|| summary::counts(summary::without_parentheses(counts).split(','), &[]))
 }
 
 fn is_begin(line: &str) -> bool {
@@ -40,11 +96,15 @@ fn status(line: &str) -> Option<(&str, &str)> {
     let (seconds, rest) = rest.split_once("s] ")?;
     let is_duration = seconds.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'.' | b' ' | b'>'));
     let is_status = status.starts_with(|c: char| c.is_ascii_uppercase());
-    let name = match rest.strip_prefix('(').and_then(|rest| rest.split_once(") ")) {
-        Some((_, name)) => name,
-        None => rest,
-    };
-    (is_duration && is_status).then_some((status, name.trim()))
+    (is_duration && is_status).then_some((status, name_of(rest)))
+}
+
+/// Returns the name in `(2/6) binary name`.
+fn name_of(rest: &str) -> &str {
+    match rest.strip_prefix('(').and_then(|rest| rest.split_once(") ")) {
+        Some((_, name)) => name.trim(),
+        None => rest.trim(),
+    }
 }
 
 fn failed_test(line: &str) -> Option<&str> {

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use super::{FoundChecks, cause};
+use super::{CheckCounts, CheckOutcome, FoundChecks, KnownRun, ListedCheck, cause, summary};
 
 /// A failure with its traceback.
 struct PytestSection<'a> {
@@ -37,6 +37,25 @@ pub(super) fn read(lines: &[&str], found: &mut FoundChecks) {
         found.more = found.more.max(failed.saturating_sub(found.failing.len()));
     }
     found.is_broken = sections.iter().any(|section| section.title.starts_with(COLLECTING));
+    list(lines, found);
+}
+
+/// Lists the tests that `-v` prints, before the first section.
+fn list(lines: &[&str], found: &mut FoundChecks) {
+    let mut listed = CheckCounts::default();
+    let list = lines.iter().take_while(|line| !banner(line).is_some_and(is_known));
+    for (name, outcome) in list.filter_map(|line| listed_test(line)) {
+        listed.add(outcome);
+        found.list_once(ListedCheck::new(name, outcome, None));
+    }
+    let mut totals = lines.iter().filter_map(|line| counts(line));
+    let told = totals.next_back();
+    let is_begun = lines.iter().any(|line| banner(line) == Some("test session starts"));
+    if told.is_some() || is_begun && listed.total() > 0 {
+        // A test may print the output of another run.
+        let is_only = totals.next().is_none();
+        found.run = Some(KnownRun { told, lists_all: is_only && told == Some(listed) });
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -76,6 +95,77 @@ fn total_in(title: &str) -> Option<usize> {
         }
     }
     Some(total)
+}
+
+/// Words of the last line that count no checks.
+const OTHER_WORDS: [&str; 7] = [
+    "deselected",
+    "warning",
+    "warnings",
+    "rerun",
+    "subtests passed",
+    "subtests failed",
+    "subtests skipped",
+];
+
+/// Returns all counts from the last line, which has a duration such as `in 65.12s (0:01:05)`.
+fn counts(line: &str) -> Option<CheckCounts> {
+    let (counts, time) = banner(line).unwrap_or(line).rsplit_once(" in ")?;
+    let seconds = time.split(' ').next()?.strip_suffix('s')?;
+    summary::ms_of_seconds(seconds)?;
+    match counts {
+        "no tests ran" => Some(CheckCounts::default()),
+        counts => summary::counts(counts.split(", "), &OTHER_WORDS),
+    }
+}
+
+/// Parses `tests/test_cart.py::test_load[a b-2] PASSED   [ 50%]`, or `[gw0] [ 50%] PASSED tests/…` of xdist.
+fn listed_test(line: &str) -> Option<(&str, CheckOutcome)> {
+    let (name, word) = match line.strip_prefix("[gw").and_then(|rest| rest.split_once("] ")) {
+        Some((_, rest)) => {
+            let progress = rest.strip_prefix('[').and_then(|rest| rest.split_once("] "));
+            let (word, name) = progress.map_or(rest, |(_, rest)| rest).split_once(' ')?;
+            (name, word)
+        }
+        None => name_and_word(without_progress(line))?,
+    };
+    let (file, _) = name.split_once("::")?;
+    let is_name = !file.is_empty() && !file.contains(char::is_whitespace);
+    Some((name, outcome(word)?)).filter(|_| is_name)
+}
+
+/// Returns a line without `[ 50%]` or `[4/8]` at its end.
+fn without_progress(line: &str) -> &str {
+    let is_progress = |text: &str| {
+        !text.is_empty()
+            && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b' ' | b'%' | b'/'))
+    };
+    match line.strip_suffix(']').and_then(|line| line.rsplit_once(" [")) {
+        Some((rest, progress)) if is_progress(progress) => rest.trim_end(),
+        _ => line,
+    }
+}
+
+/// Splits `name PASSED` or `name SKIPPED (reason)`.
+fn name_and_word(line: &str) -> Option<(&str, &str)> {
+    let (name, word) = line.rsplit_once(' ')?;
+    if outcome(word).is_some() {
+        return Some((name, word));
+    }
+    let words = ["SKIPPED", "XFAIL", "XPASS"];
+    let at = |word: &str| line.find(&format!(" {word} ("));
+    let (at, word) = words.iter().filter_map(|word| Some((at(word)?, *word))).min()?;
+    line.ends_with(')').then(|| (&line[..at], word))
+}
+
+fn outcome(word: &str) -> Option<CheckOutcome> {
+    Some(match word {
+        "PASSED" | "XPASS" => CheckOutcome::Passed,
+        "FAILED" | "ERROR" => CheckOutcome::Failed,
+        // pytest's own JUnit report has tests that are expected to fail as skipped.
+        "SKIPPED" | "XFAIL" => CheckOutcome::Skipped,
+        _ => return None,
+    })
 }
 
 /// A line of the summary: `FAILED tests/test_cart.py::test_load[a b-2] - ValueError: no`.

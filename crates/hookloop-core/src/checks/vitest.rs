@@ -1,6 +1,8 @@
 //! `vitest`: all failures at the end, each between lines.
 
-use super::{FoundChecks, cause, is_foreign};
+use super::{
+    CheckCounts, CheckOutcome, FoundChecks, KnownRun, ListedCheck, cause, is_foreign, summary,
+};
 
 pub(super) fn read(lines: &[&str], found: &mut FoundChecks) {
     let is_vitest = |line: &&str| {
@@ -24,6 +26,51 @@ pub(super) fn read(lines: &[&str], found: &mut FoundChecks) {
         }
         at += (names + length).max(1);
     }
+    list(lines, found);
+}
+
+/// Lists the tests that the verbose reporter prints. Other reporters leave the names of suites out.
+fn list(lines: &[&str], found: &mut FoundChecks) {
+    let mut listed = CheckCounts::default();
+    for check in lines.iter().filter_map(|line| listed_test(line)) {
+        listed.add(check.outcome);
+        found.list(check);
+    }
+    let told = lines.iter().filter_map(|line| counts(line)).reduce(summary::sum);
+    if told.is_some() {
+        found.run = Some(KnownRun { told, lists_all: told == Some(listed) });
+    }
+}
+
+/// Parses ` ✓ src/cart.test.js > cart > is empty 4ms`. Failed tests have `×`, and tests that do not run `↓` or `□`.
+fn listed_test(line: &str) -> Option<ListedCheck> {
+    let (mark, name) = line.strip_prefix(' ')?.split_once(' ')?;
+    let outcome = match mark {
+        "✓" => CheckOutcome::Passed,
+        "×" => CheckOutcome::Failed,
+        "↓" | "□" => CheckOutcome::Skipped,
+        _ => return None,
+    };
+    name.split_once(" > ")?;
+    let name = match name.rsplit_once(" (") {
+        Some((name, times)) if times.starts_with("retry x") || times.starts_with("repeat x") => {
+            name
+        }
+        _ => name,
+    };
+    let (name, ms) = match name.rsplit_once(' ').map(|(name, time)| (name, summary::ms_of(time))) {
+        Some((name, ms @ Some(_))) if outcome != CheckOutcome::Skipped => (name, ms),
+        _ => (name, None),
+    };
+    Some(ListedCheck::new(name, outcome, ms))
+}
+
+/// Parses `      Tests  3 failed | 3 passed | 1 todo (7)`.
+fn counts(line: &str) -> Option<CheckCounts> {
+    let counts = line.trim_start().strip_prefix("Tests  ")?;
+    let (counts, total) = counts.strip_suffix(')')?.rsplit_once(" (")?;
+    let counts = summary::counts(counts.split(" | "), &[])?;
+    (total.parse() == Ok(counts.total())).then_some(counts)
 }
 
 fn ends_failure(line: &str) -> bool {

@@ -196,6 +196,8 @@ stored_types! {
         StopEvaluated(StopEvaluated) => "stop_evaluated",
         /// The record of one gate's run. It holds for one state of the project's files.
         ReceiptRecorded(Receipt) => "receipt_recorded",
+        /// The results of the single checks of one gate's run: tests, findings of linters.
+        ChecksRecorded(ChecksRecorded) => "checks_recorded",
         /// The joint verdict of the gates on a claim.
         GatesEvaluated(GatesEvaluated) => "gates_evaluated",
         /// The agent reports that it is done, or its work is to be submitted, and nothing changed since the

@@ -7,6 +7,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::delivery::Submission;
+use super::evidence::GateRoom;
+use super::session::is_zero;
+use crate::checks::CheckCounts;
 use crate::excerpt::first_names;
 use crate::hook_status::{HookStatus, RecordedStatus};
 use crate::promise::Promise;
@@ -64,6 +67,24 @@ pub struct Receipt {
     /// The values for later hooks of the same point; none if there are none.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub context: Value,
+    /// The digest of the gate's definition and scripts; none if it is unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
+    /// The room in which the gate ran; none for a gate without a process or files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub room: Option<GateRoom>,
+    /// The number of runs, with retries.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub attempts: u32,
+    /// The counts of the gate's checks; none if it reports none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checks: Option<CheckCounts>,
+    /// The digest of the tools that the gate used; none if it is unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tools: Option<String>,
+    /// The session whose receipt for the same tree and gate is used again; none if the gate ran.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reused_from: Option<String>,
 }
 
 impl Receipt {

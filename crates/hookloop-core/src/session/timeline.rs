@@ -80,7 +80,7 @@ pub enum StepContent {
     Piped(PipedOutput),
     ReactionFailed(ReactionFailed),
     Decided(StopEvaluated),
-    Receipt(Receipt),
+    Receipt(Box<Receipt>),
     Judged(GatesEvaluated),
     SubmissionEvaluated(Box<SubmissionEvaluated>),
     Answered(DecisionMade),
@@ -173,7 +173,7 @@ impl Timeline {
                 self.note(at, StepContent::Decided(decided.clone()))
             }
             EventBody::ReceiptRecorded(receipt) => {
-                self.note(at, StepContent::Receipt(receipt.clone()))
+                self.note(at, StepContent::Receipt(Box::new(receipt.clone())))
             }
             EventBody::GatesEvaluated(judged) => self.note(at, StepContent::Judged(judged.clone())),
             EventBody::SubmissionEvaluated(judged) => {

@@ -3,12 +3,13 @@
 
 mod anything;
 mod outputs;
+mod records;
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
 use hookloop_core::checks::{self, Report};
-use hookloop_core::feedback::feedback;
+use hookloop_core::feedback::{Feedback, GateFailure, GateOutput, feedback};
 
 /// Returns the output of a runner, such as `cargo/some`.
 fn captured(name: &str) -> String {
@@ -22,6 +23,13 @@ fn report(name: &str) -> Report {
 
 fn names(report: &Report) -> Vec<&str> {
     report.failing.iter().map(|check| check.name.as_str()).collect()
+}
+
+/// Returns feedback about a gate without records.
+fn told(output: &str, before: Option<&BTreeSet<String>>, max_bytes: usize) -> Feedback {
+    let output = GateOutput::from(output);
+    let failure = GateFailure { gate: "tests", reason: None, output, records: None, before };
+    feedback(&failure, max_bytes)
 }
 
 #[test]
@@ -58,15 +66,15 @@ fn checks_each_have_a_cause() {
 #[test]
 fn feedback_separates_fixed_new_and_still_failing_checks() {
     let check = |runner: &str, fixed: &str, new: &str| {
-        let first = feedback("tests", None, &captured(&format!("{runner}/one")), None, 8_000);
+        let first = told(&captured(&format!("{runner}/one")), None, 8_000);
         let output = captured(&format!("{runner}/next"));
-        let second = feedback("tests", None, &output, Some(&first.failing), 8_000);
+        let second = told(&output, Some(&first.failing), 8_000);
         let expected = format!(
             "\n\nFixed since the run before, or not run this time:\n- {fixed}\n\nNew:\n- {new}\n\nWhy:\n"
         );
         assert!(second.text.contains(&expected), "{}", second.text);
         assert_eq!(second.failing, BTreeSet::from([format!("tests: {new}")]));
-        let third = feedback("tests", None, &output, Some(&second.failing), 8_000);
+        let third = told(&output, Some(&second.failing), 8_000);
         assert!(third.text.contains(&format!("\n\nStill failing:\n- {new}\n\nWhy:\n")));
     };
     check("cargo", "orders_are_kept", "cart::tests::sums");

@@ -322,7 +322,7 @@ fn run_tests(runner: &HookRunner, hook: &Hook, hook_context: &HookContext<'_>) -
     if let Err(refusal) = runner.may_run(hook) {
         return HookRun::refused(hook, hook_context.point, refusal);
     }
-    let commands = match test_detection::runnable(runner.root(), runner.ground().path) {
+    let commands = match test_detection::runnable(runner.files_of(hook), runner.ground().path) {
         Ok(commands) => commands,
         Err(error) => return unable(error.to_string()),
     };
@@ -419,5 +419,7 @@ fn told(
         stderr: String::new(),
         left_out: Vec::new(),
         gap: None,
+        checks: None,
+        in_room: false,
     }
 }

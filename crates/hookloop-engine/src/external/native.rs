@@ -190,6 +190,7 @@ impl HookHost<'_> {
         visited.perform(self.project, self.stop, |session| {
             session.hold_to_hooks(runner)?;
             session.advance(|_| false)?;
+            session.world().note_prompt_files();
             Ok(session.bound())
         })
     }
@@ -202,7 +203,10 @@ impl HookHost<'_> {
         // turn.
         let told = match self.open()? {
             None => self.begin_session()?,
-            Some(_) => None,
+            Some(mut visited) => visited.perform(self.project, self.stop, |session| {
+                session.world().note_prompt_files();
+                Ok(None)
+            })?,
         };
         Ok(told.map_or(HookReply::Nothing, HookReply::Context))
     }
@@ -210,7 +214,9 @@ impl HookHost<'_> {
     fn stop(&self, message: &str) -> Result<HookReply, StartError> {
         // An open session keeps the hooks that it began with, even if the project has none any
         // more.
-        let mut visited = match self.open()? {
+        let open = self.open()?;
+        let was_open = open.is_some();
+        let mut visited = match open {
             Some(visited) => visited,
             None if !self.has_hooks => return self.pass_without_hooks(),
             None => match self.start() {
@@ -236,6 +242,10 @@ impl HookHost<'_> {
                     | SessionPhase::Gating
                     | SessionPhase::AtRetryLimit
             );
+            // An answer to a question is no claim.
+            if was_open && !was_judging && session.world().is_as_at_prompt() {
+                return Ok(HookReply::Pass { note: unproven_note(session.session(), &id) });
+            }
             let mut step = session.advance(|_| false)?;
             if let (NextStep::Turn(kind), false) = (&step, was_judging) {
                 session.hear(*kind, said(message))?;
@@ -334,6 +344,16 @@ fn note(session: &Session, id: &SessionId) -> Option<String> {
         }
         SessionOutcome::Cancelled | SessionOutcome::Interrupted => None,
     }
+}
+
+/// Returns the note for the user after a turn that changed nothing, if earlier work is not proven.
+fn unproven_note(session: &Session, id: &SessionId) -> Option<String> {
+    let is_refused = session.judged.as_ref().is_some_and(|judged| !judged.is_proof());
+    is_refused.then(|| {
+        format!(
+            "hookloop: not proven: gates failed, and no file changed since (hookloop sessions show {id})"
+        )
+    })
 }
 
 fn untrusted(names: &[String]) -> String {

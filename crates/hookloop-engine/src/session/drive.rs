@@ -1,6 +1,6 @@
 //! Performs a session step by step, until it ends or pauses.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use hookloop_core::event::{EventBody, NoData};
 use hookloop_core::hook::HookRegistry;
@@ -17,6 +17,7 @@ use hookloop_core::task::Task;
 use hookloop_hooks::hook_context::DeliveryFacts;
 use hookloop_store::log::StoredEvent;
 
+use super::check_records::CheckOutcomes;
 use super::gate_results::GateResults;
 use super::journal::SessionJournal;
 use super::open::SessionHandle;
@@ -43,6 +44,10 @@ pub struct SessionDriver<'p, W> {
     pub(super) reserved: Amount,
     /// The delivery for which hooks currently run.
     pub(super) delivery: Option<DeliveryFacts>,
+    /// Files that gates wrote into the working directory.
+    pub(super) gate_files: BTreeSet<String>,
+    /// The outcomes in the last record of each gate's checks.
+    pub(super) known_checks: HashMap<String, CheckOutcomes>,
     /// How often the worktree was restored since the last turn.
     pub(super) restorations: u32,
     /// The session's run time before this process continued it.
@@ -95,6 +100,8 @@ impl<'p, W: SessionWorld> SessionDriver<'p, W> {
             executed: BTreeSet::new(),
             reserved,
             delivery: None,
+            gate_files: BTreeSet::new(),
+            known_checks: HashMap::new(),
             restorations: 0,
             active_before_ms,
         }

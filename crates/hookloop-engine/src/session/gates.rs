@@ -3,10 +3,9 @@
 use std::collections::BTreeSet;
 
 use hookloop_agents::clipped;
-use hookloop_core::digest::sha256_hex;
 use hookloop_core::event::EventBody;
 use hookloop_core::excerpt::first_names;
-use hookloop_core::feedback::{CheckChanges, GateOutput, feedback};
+use hookloop_core::feedback::{CheckChanges, GateFailure, GateOutput, feedback};
 use hookloop_core::gates::{self, GateResult, GateRun, GatesVerdict};
 use hookloop_core::hook::{Hook, HookHandler};
 use hookloop_core::hook_protocol::{HookStatus, HookVerdict, SKIP};
@@ -16,22 +15,18 @@ use hookloop_core::promise::{self, NearMiss, Promise};
 use hookloop_core::session::facts::{FILES_CHANGED, UnclaimedWorkChecked};
 use hookloop_core::session::stop::{self, ClaimJudge, StopCondition, ValidationResult};
 use hookloop_core::session::{
-    GatesEvaluated, JointVerdict, PipedOutput, PromptChannel, Receipt, SessionOutcome,
-    StopDecision, StopEvaluated, StopWhen,
+    GatesEvaluated, JointVerdict, PipedOutput, PromptChannel, SessionOutcome, StopDecision,
+    StopEvaluated, StopWhen,
 };
-use hookloop_git::files::FilesLook;
 use hookloop_hooks::hook_run::{HookRun, PIPED_MAX, piped};
-use hookloop_hooks::trust;
 
 use super::drive::SessionDriver;
-use super::gate_results::{FilesState, GateResults, named_files};
+use super::gate_results::{GateResults, named_files};
 use super::point::REASON_MAX;
 use super::prompt_items::US;
-use super::world::{SessionUpdate, SessionWorld};
+use super::world::SessionWorld;
 use crate::error::EngineError;
 
-/// Maximum runs of the gates if files change while they run.
-const ROUNDS_MAX: u32 = 3;
 /// Maximum bytes of feedback to the agent about one gate, and about all gates.
 const FEEDBACK_MAX: usize = 16 * 1024;
 const FEEDBACKS_MAX: usize = 64 * 1024;
@@ -354,13 +349,7 @@ impl<W: SessionWorld> SessionDriver<'_, W> {
     ) -> Result<GateResults, EngineError> {
         if gates.is_empty() && rules.is_empty() {
             let files = self.world.look_at_files().map(|look| look.digest);
-            return Ok(GateResults {
-                tree: None,
-                files,
-                runs: Vec::new(),
-                is_stable: true,
-                changed: Vec::new(),
-            });
+            return Ok(GateResults { files, is_stable: true, ..GateResults::default() });
         }
         self.run_gates(&[(Point::Stop, gates.to_vec()), (Point::Validation, rules.to_vec())])
     }
@@ -376,14 +365,18 @@ impl<W: SessionWorld> SessionDriver<'_, W> {
         let blocked = with_result(GateResult::Blocked, &judged, &proof.runs);
         let mut failing = self.tell_blocked(&Point::Stop, &blocked, proof.runs.len());
         self.pipe_gates(gates, &proof.runs, &judged.verdict);
+        let mut unstable = None;
         if failing.is_empty() && !proof.is_stable {
             let files = named_files(&proof.changed);
-            let what = format!(
-                "files changed while the gates ran, each time: {files}. The results of the gates are not about one \
-                 state of the files. Stop the process that writes them; add files that are generated to .gitignore"
-            );
-            self.instruct(US, &Point::Stop, what);
-            failing.insert(format!("{FILES_CHANGED}{files}"));
+            unstable = proof.rewriting_gates(&files);
+            if unstable.is_none() {
+                let what = format!(
+                    "files changed while the gates ran, each time: {files}. The results of the gates are not about \
+                     one state of the files. Stop the process that writes them"
+                );
+                self.instruct(US, &Point::Stop, what);
+                failing.insert(format!("{FILES_CHANGED}{files}"));
+            }
         }
         let unable = blocked.iter().find_map(|run| {
             let gate = gates.iter().find(|gate| gate.name == run.hook)?;
@@ -406,6 +399,9 @@ impl<W: SessionWorld> SessionDriver<'_, W> {
                 // A gate that cannot run does not prove the work wrong. A person decides, before
                 // another turn costs money.
                 JointVerdict::Block if let Some(reason) = unable => {
+                    JointVerdict::Escalate { reason: clipped(&reason, REASON_MAX) }
+                }
+                JointVerdict::Pass if let Some(reason) = unstable => {
                     JointVerdict::Escalate { reason: clipped(&reason, REASON_MAX) }
                 }
                 JointVerdict::Pass if !failing.is_empty() => JointVerdict::Block,
@@ -458,71 +454,6 @@ impl<W: SessionWorld> SessionDriver<'_, W> {
         }
     }
 
-    /// Runs gates until no file changes while they run, at most `ROUNDS_MAX` times.
-    fn run_gates(&mut self, lists: &[(Point, Vec<Hook>)]) -> Result<GateResults, EngineError> {
-        self.commit()?;
-        let mut before = self.state_of_files().0;
-        let mut round = 0;
-        loop {
-            round += 1;
-            let mut runs = Vec::new();
-            for (point, hooks) in lists {
-                runs.extend(self.run_hooks(hooks, point)?);
-            }
-            let (after, changed) = self.state_of_files();
-            let is_stable = before == after;
-            if is_stable || round >= ROUNDS_MAX || self.is_stopping() {
-                let (tree, files) = after;
-                return Ok(GateResults { tree, files, runs, is_stable, changed });
-            }
-            let files = named_files(&changed);
-            self.world.notice(SessionUpdate::GatesRepeat { files: &files });
-            before = after;
-        }
-    }
-
-    /// Returns the git tree and the digest of the files, and the files that changed since the last
-    /// look.
-    ///
-    /// Without git there is only the digest.
-    fn state_of_files(&mut self) -> (FilesState, Vec<String>) {
-        let tree = self.world.tree();
-        match self.world.look_at_files() {
-            Some(FilesLook { digest, changed }) => ((tree, Some(digest)), changed),
-            None => ((tree, None), Vec::new()),
-        }
-    }
-
-    fn note_receipts(&mut self, gates: &[Hook], point: &Point, proof: &GateResults) {
-        for gate in gates {
-            let Some(run) = proof.runs.iter().find(|run| run.hook == gate.name) else { continue };
-            self.note_receipt(gate, point, run, proof.tree.clone().filter(|_| proof.is_stable));
-        }
-    }
-
-    /// Records the receipt of a gate's run on the files with this tree.
-    pub(super) fn note_receipt(
-        &mut self,
-        gate: &Hook,
-        point: &Point,
-        run: &HookRun,
-        tree: Option<String>,
-    ) {
-        let ran = run.ran.as_ref();
-        let output = [run.stdout.as_bytes(), run.stderr.as_bytes()].concat();
-        self.journal.note(EventBody::ReceiptRecorded(Receipt {
-            gate: gate.name.clone(),
-            point: point.name().to_owned(),
-            definition: trust::what(&gate.handler),
-            status: run.outcome.status.into(),
-            exit_code: ran.and_then(|ran| ran.exit_code),
-            tree,
-            output_sha256: sha256_hex(&output),
-            duration_ms: ran.map_or(0, |ran| ran.duration_ms),
-            context: run.outcome.values.clone(),
-        }));
-    }
-
     /// Sends the blocking results and their changes since the last feedback to the agent.
     ///
     /// Returns the failing checks.
@@ -553,8 +484,14 @@ impl<W: SessionWorld> SessionDriver<'_, W> {
             } else {
                 GateOutput { text: run.printed.trim(), left_out: &run.left_out }
             };
-            let reason = run.outcome.reason.as_deref();
-            let told = feedback(&run.hook, reason, output, before.as_ref(), FEEDBACK_MAX.min(room));
+            let failure = GateFailure {
+                gate: &run.hook,
+                reason: run.outcome.reason.as_deref(),
+                output,
+                records: run.checks.as_ref(),
+                before: before.as_ref(),
+            };
+            let told = feedback(&failure, FEEDBACK_MAX.min(room));
             room = room.saturating_sub(told.text.len());
             all.extend(told.failing);
             changes = match (changes, told.changes) {
@@ -614,7 +551,7 @@ impl<W: SessionWorld> SessionDriver<'_, W> {
 }
 
 /// Returns the joint verdict of these gate runs.
-fn verdict(gates: &[Hook], runs: &[HookRun]) -> GatesVerdict {
+pub(super) fn verdict(gates: &[Hook], runs: &[HookRun]) -> GatesVerdict {
     let group = |run: &HookRun| {
         let gate = gates.iter().find(|gate| gate.name == run.hook);
         gate.and_then(|gate| gate.options.any_of.as_deref())

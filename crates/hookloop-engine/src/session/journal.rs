@@ -30,7 +30,7 @@ const READ_BACK: usize = 16;
 enum JournalEntry {
     Event {
         id: EventId,
-        body: EventBody,
+        body: Box<EventBody>,
     },
     /// The actions of a hook whose run is the previous entry.
     Actions {
@@ -112,7 +112,7 @@ impl<'p> SessionJournal<'p> {
     /// Applies an event, to be stored with the next commit.
     pub(crate) fn note(&mut self, body: EventBody) {
         self.session.apply(&body);
-        self.unsaved.push(JournalEntry::Event { id: fresh_id(), body });
+        self.unsaved.push(JournalEntry::Event { id: fresh_id(), body: Box::new(body) });
     }
 
     /// Adds the actions of the hook whose run was noted last.
@@ -149,7 +149,7 @@ impl<'p> SessionJournal<'p> {
         for _ in 0..TRIES_MAX {
             self.unsaved = vec![
                 JournalEntry::Command { id: fresh_id(), command: command.clone() },
-                JournalEntry::Event { id: fresh_id(), body: body.clone() },
+                JournalEntry::Event { id: fresh_id(), body: Box::new(body.clone()) },
             ];
             match self.store() {
                 Ok(StoredBatch::All) => {
@@ -181,7 +181,7 @@ impl<'p> SessionJournal<'p> {
     ) -> Result<TurnStart, EngineError> {
         let noted = self.unsaved.len();
         self.unsaved.push(JournalEntry::Reserve { id: fresh_id(), budget: *budget, amount });
-        self.unsaved.push(JournalEntry::Event { id: fresh_id(), body: body.clone() });
+        self.unsaved.push(JournalEntry::Event { id: fresh_id(), body: Box::new(body.clone()) });
         let stored = self.store();
         if !matches!(stored, Ok(StoredBatch::All)) {
             self.unsaved.truncate(noted);
@@ -219,7 +219,7 @@ impl<'p> SessionJournal<'p> {
                     match entry {
                         JournalEntry::Event { id, body } => {
                             let origin = EventOrigin::command(*id, project.actor());
-                            work.stage_quietly(origin, subject.clone(), body.clone())?;
+                            work.stage_quietly(origin, subject.clone(), EventBody::clone(body))?;
                         }
                         JournalEntry::Actions { hook, actions } => {
                             let run = work.unit.len().checked_sub(1);

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use hookloop_agents::agent_chain::AgentChain;
 use hookloop_agents::{TurnReport, clipped};
+use hookloop_core::checks::CheckCounts;
 use hookloop_core::hook::{Hook, HookRegistry};
 use hookloop_core::hook_protocol::HookStatus;
 use hookloop_core::id::SessionId;
@@ -18,9 +19,10 @@ use hookloop_core::task::Task;
 use hookloop_core::trace::{SpanId, SpanNames};
 use hookloop_git::files::{FilesLook, WatchedFiles};
 use hookloop_git::repo::worktree::PlaceEntry;
-use hookloop_git::repo::{Worktree, WorktreeLoss};
-use hookloop_git::snapshot::{Snapshot, Snapshots};
+use hookloop_git::repo::{CommitId, Worktree, WorktreeLoss};
+use hookloop_git::snapshot::{ChangedPath, Snapshot, Snapshots};
 use hookloop_git::step_error::{CommittedWork, StepError};
+use hookloop_hooks::gate_room::has_room;
 use hookloop_hooks::hook_context::{HookContext, SessionCall, SessionContext};
 use hookloop_hooks::hook_run::HookRun;
 use hookloop_hooks::hook_sequence;
@@ -32,11 +34,15 @@ use super::hook_drift::HookDrift;
 use super::now::{NowBoard, NowStep};
 use super::observer::SessionObserver;
 use super::place_damage::{CurrentPlace, DirectoryIdentity, PlaceDamage};
+use super::proven::ProvenGate;
+use super::room_entry::{RoomEntry, SessionRoom, tools_of};
 use super::session_clock::SessionClock;
+use super::session_directory;
+use super::session_room::{RoomContext, remember_copies};
 use super::stop_switch::{RestSwitch, StopSwitch};
 use super::task_steps::LEASE;
 use super::turn_files::{self, TurnMoment};
-use super::world::{DueTurn, HookSink, SessionUpdate, SessionWorld};
+use super::world::{DueTurn, GateFacts, HookSink, SessionUpdate, SessionWorld};
 use crate::delivery_context::{
     DeliveryContext, DeliverySteps, DeliveryTools, StepsInContext, commit,
 };
@@ -45,6 +51,8 @@ use crate::project::Project;
 use crate::protected_files;
 use crate::session_record::SessionTimeline;
 
+/// The file with the tree at the time of the last prompt, in an external session.
+const PROMPT_TREE: &str = "prompt-tree";
 /// Maximum length of a question to a person in the session's current step.
 const QUESTION_MAX: usize = 500;
 
@@ -88,6 +96,8 @@ pub(crate) struct LiveWorld<'p, O> {
     pub(super) trace: Option<SessionTimeline>,
     /// The current step of the session, for display.
     pub(super) board: NowBoard,
+    /// The room in which gates run.
+    pub(super) session_room: SessionRoom,
 }
 
 /// The parts from which [`LiveWorld`] is built.
@@ -160,6 +170,7 @@ impl<'p, O: SessionObserver> LiveWorld<'p, O> {
             beats: None,
             trace: None,
             board,
+            session_room: SessionRoom::default(),
         })
     }
 
@@ -173,7 +184,7 @@ impl<'p, O: SessionObserver> LiveWorld<'p, O> {
     }
 
     /// Returns the snapshots of the working directory.
-    fn snapshots(&mut self) -> Option<&Snapshots> {
+    pub(super) fn snapshots(&mut self) -> Option<&Snapshots> {
         let (runner, directory, cancel) = (&self.place, &self.directory, &self.stop.cancel);
         let found = self.snapshots.get_or_insert_with(|| {
             let has_git = find_program("git", runner.path()).is_some();
@@ -183,7 +194,7 @@ impl<'p, O: SessionObserver> LiveWorld<'p, O> {
     }
 
     /// Returns the name of the session's snapshots: its id.
-    fn group(&self) -> String {
+    pub(super) fn group(&self) -> String {
         file_name(&self.directory)
     }
 
@@ -204,8 +215,38 @@ impl<'p, O: SessionObserver> LiveWorld<'p, O> {
         Some(snapshot.tree)
     }
 
+    /// Returns the commit that was checked out when the work began.
+    fn base_commit(&self) -> Option<CommitId> {
+        fs::read_to_string(self.base.with_extension("commit")).ok()?.trim().parse().ok()
+    }
+
+    /// Records the commit that is checked out, when the work begins.
+    fn remember_base_commit(&self, snapshot: &Snapshot) {
+        let path = self.base.with_extension("commit");
+        if let Some(head) = snapshot.head.as_ref().filter(|_| !path.exists()) {
+            known(fs::write(&path, head.as_str()), "the first commit is not kept");
+        }
+    }
+
+    /// Records the files at the time of a user's prompt.
+    pub(crate) fn note_prompt_files(&mut self) {
+        let path = self.directory.join(PROMPT_TREE);
+        let Some(snapshot) = self.take_snapshot() else {
+            // Unknown files are never equal to those at the prompt.
+            return session_directory::remove_if_there(&path);
+        };
+        known(fs::write(&path, &snapshot.tree), "the files at the prompt are not kept");
+    }
+
+    /// Whether the files are those at the time of the last prompt.
+    pub(crate) fn is_as_at_prompt(&mut self) -> bool {
+        let then = fs::read_to_string(self.directory.join(PROMPT_TREE)).ok();
+        then.is_some() && self.take_snapshot().map(|snapshot| snapshot.tree) == then
+    }
+
     /// Records the files at the start of the session, if one of its hooks needs the changes.
     pub(crate) fn remember_base_for(&mut self, hooks: &HookRegistry) {
+        remember_copies(self.runner.root(), &self.directory, hooks.list());
         if hooks.list().iter().any(hookloop_hooks::hook_context::needs_changes) {
             self.base_tree();
         }
@@ -255,6 +296,14 @@ impl<O: SessionObserver> LiveWorld<'_, O> {
         let submitted =
             known(found, "the submission is unknown").and_then(|found| found.submission);
         submitted.map_or_else(String::new, |submission| submission.branch)
+    }
+
+    /// Returns the runner of a point's hooks: in the room, or in the working directory.
+    fn place_of_hooks(&self, point: &Point) -> HookRunner {
+        match has_room_point(point) {
+            true => self.place.in_room(self.session_room.place.clone()),
+            false => self.place.clone(),
+        }
     }
 
     /// Checks the directory in which hooks are about to run.
@@ -399,16 +448,16 @@ impl<O: SessionObserver> SessionWorld for LiveWorld<'_, O> {
         let project = self.project;
         let branch = self.branch_of(call.task);
         let branch = branch.as_str();
-        let left = Some(call.session.left());
         let delivery_tools = self.delivery_tools.as_ref();
         let delivery_context = delivery_tools.map(|delivery_tools| DeliveryContext {
             project,
             delivery_tools,
             worktree,
             branch,
-            left,
+            left: Some(call.session.left()),
         });
-        let builtins = StepsInContext { steps: self.steps, runner: &self.place, delivery_context };
+        let place = self.place_of_hooks(call.point);
+        let builtins = StepsInContext { steps: self.steps, runner: &place, delivery_context };
         let hook_context = HookContext {
             task: call.task,
             session: Some(&session),
@@ -432,17 +481,72 @@ impl<O: SessionObserver> SessionWorld for LiveWorld<'_, O> {
         };
         if self.is_held {
             // A hook may run code of the agent, which may redirect the next hook.
-            let place = CurrentPlace {
+            let current = CurrentPlace {
                 root: self.runner.root(),
                 identity: self.root_identity.as_ref(),
                 worktree: self.worktree.as_ref(),
                 delivery_tools: self.delivery_tools.as_ref(),
             };
-            let guard = || place.check(true).map_err(|damage| damage.to_string());
-            hook_sequence::run_guarded(&self.place, hooks, &hook_context, &guard, &mut ended)
+            let guard = || current.check(true).map_err(|damage| damage.to_string());
+            hook_sequence::run_guarded(&place, hooks, &hook_context, &guard, &mut ended)
         } else {
-            hook_sequence::run_all(&self.place, hooks, &hook_context, &mut ended)
+            hook_sequence::run_all(&place, hooks, &hook_context, &mut ended)
         }
+    }
+
+    fn enter_room(&mut self, gates: &[Hook]) -> RoomEntry {
+        // Without git no tree is known, so receipts name none.
+        if !gates.iter().any(has_room) || self.snapshots().is_none() {
+            self.session_room.place = None;
+            return RoomEntry::Here;
+        }
+        let (session, base) = (self.group(), self.base_commit());
+        let Some(Some(snapshots)) = &self.snapshots else { return RoomEntry::Here };
+        let context = RoomContext {
+            runner: &self.place,
+            snapshots,
+            directory: &self.directory,
+            session: &session,
+            base: base.as_ref(),
+            cancel: &self.stop.cancel,
+        };
+        self.session_room.enter(&context, gates)
+    }
+
+    fn leave_room(&mut self, was_refused: bool) {
+        self.session_room.leave(was_refused);
+    }
+
+    fn make_cold(&mut self) -> Result<(), String> {
+        self.session_room.make_cold()
+    }
+
+    fn is_touched(&self) -> bool {
+        self.session_room.is_touched()
+    }
+
+    fn setup_state(&mut self, setup: &[Hook]) -> Result<(String, bool), String> {
+        self.session_room.setup_state(&self.place, setup)
+    }
+
+    fn note_setup(&mut self, digest: &str) -> Result<(), String> {
+        self.session_room.note_setup(digest)
+    }
+
+    fn proof_of(&self, gate: &Hook, must_be_cold: bool) -> Option<ProvenGate> {
+        self.session_room.find_proof(&self.place, gate, must_be_cold)
+    }
+
+    fn keep_proofs(&mut self, passed: &[(Hook, Option<CheckCounts>)]) {
+        self.session_room.keep_proofs(&self.place, &self.group(), passed);
+    }
+
+    fn gate_facts(&self, gate: &Hook) -> GateFacts {
+        GateFacts { digest: self.place.digest_of(gate), tools: tools_of(&self.place, gate) }
+    }
+
+    fn changes_between(&mut self, from: &str, to: &str) -> Option<Vec<ChangedPath>> {
+        known(self.snapshots()?.changed_paths(from, to), "the changed files are unknown")
     }
 
     fn take_turn(&mut self, turn: &DueTurn<'_>) -> TurnReport {
@@ -459,9 +563,16 @@ impl<O: SessionObserver> SessionWorld for LiveWorld<'_, O> {
         Some(self.take_snapshot()?.tree)
     }
 
+    fn tree_of_commit(&mut self, head: &str) -> Option<String> {
+        let head = commit(head).ok()?;
+        let tree = self.delivery_tools().ok()?.repo.tree_of(&head);
+        known(tree, "the tree of the submitted commit is unknown")
+    }
+
     fn keep_files(&mut self, id: &SessionId, turn: u32, moment: TurnMoment) -> Option<String> {
         self.check_current_place().ok()?;
         let snapshot = self.take_snapshot()?;
+        self.remember_base_commit(&snapshot);
         let kept = turn_files::keep(self.snapshots()?, id, turn, moment, &snapshot);
         known(kept, "the snapshot of a turn is not kept")?;
         Some(snapshot.tree)
@@ -549,6 +660,11 @@ impl<O: SessionObserver> SessionWorld for LiveWorld<'_, O> {
         self.board.notice(&notice);
         self.observer.notice(notice);
     }
+}
+
+/// Whether hooks of a point run in the room.
+fn has_room_point(point: &Point) -> bool {
+    matches!(point, Point::Setup | Point::Validation | Point::Stop | Point::BeforeSubmit)
 }
 
 fn file_name(path: &Path) -> String {

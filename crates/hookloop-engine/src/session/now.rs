@@ -298,7 +298,10 @@ impl NowBoard {
                     }
                 }
             }
-            SessionUpdate::Said(_) | SessionUpdate::Did(_) | SessionUpdate::GatesRepeat { .. } => {}
+            SessionUpdate::Said(_)
+            | SessionUpdate::Did(_)
+            | SessionUpdate::GatesRepeat { .. }
+            | SessionUpdate::GatesWrote { .. } => {}
         }
     }
 

@@ -66,6 +66,9 @@ impl<W: SessionWorld> SessionDriver<'_, W> {
             return self.leave_task(TaskExit::Blocked, Some(reason));
         }
         self.see_files();
+        // The agent runs the tests in its worktree, too.
+        let setup = self.hooks_at(&Point::Setup);
+        self.run_hooks(&setup, &Point::Setup)?;
         self.run_point(&Point::SessionStart)?;
         if self.is_stopping() {
             return Ok(());
@@ -164,7 +167,8 @@ impl<W: SessionWorld> SessionDriver<'_, W> {
                 self.submit_nothing();
                 return Ok(());
             }
-            let tree = self.world.tree();
+            // The proof is about the files of the commit that is submitted.
+            let tree = self.world.tree_of_commit(&wrapped.head);
             let last = place.checked_sub(1).and_then(|last| hooks.get(last));
             if self.is_ungated(tree.as_deref()) {
                 self.gate_again(last);
@@ -245,16 +249,19 @@ impl<W: SessionWorld> SessionDriver<'_, W> {
         hook: &Hook,
         tree: Option<String>,
     ) -> Result<Option<HookRun>, EngineError> {
-        let runs = self.run_hooks(std::slice::from_ref(hook), &Point::BeforeSubmit)?;
+        let gates = [hook.clone()];
+        let lists = [(Point::BeforeSubmit, gates.to_vec())];
+        let results = self.run_round(&lists, &gates)?;
         if self.is_stopping() {
             return Ok(None);
         }
-        let run = runs.into_iter().next();
+        let run = results.runs.first().cloned();
         // A delivery step without work proves nothing.
         let is_proof =
             |run: &&HookRun| !(is_ours(hook) && run.outcome.status == HookStatus::Skipped);
         if let Some(run) = run.as_ref().filter(is_proof) {
-            self.note_receipt(hook, &Point::BeforeSubmit, run, tree);
+            let tree = results.tree.clone().or(tree);
+            self.note_receipt(hook, &Point::BeforeSubmit, run, tree, &results);
         }
         self.commit()?;
         Ok(run)

@@ -99,7 +99,10 @@ pub fn collect(
 }
 
 /// Returns those of the groups that no open session needs.
-fn ended(project: &Project, groups: BTreeSet<String>) -> Result<BTreeSet<String>, EngineError> {
+pub(super) fn ended(
+    project: &Project,
+    groups: BTreeSet<String>,
+) -> Result<BTreeSet<String>, EngineError> {
     project.read(|view| {
         let mut ended = BTreeSet::new();
         for group in groups {
@@ -117,29 +120,32 @@ fn ended(project: &Project, groups: BTreeSet<String>) -> Result<BTreeSet<String>
 }
 
 /// Removes old snapshots at the end of a session, if no session did so in the last day.
-pub(crate) fn collect_old(project: &Project, exec: &ExecContext, cancel: &Cancel) {
+///
+/// Returns whether it was time for that.
+pub(crate) fn collect_old(project: &Project, exec: &ExecContext, cancel: &Cancel) -> bool {
     let store = store_of(exec.state());
     let age = age_of_stamp(&store);
     // A session that is being stopped ends at once.
     if age.is_some_and(|age| age < COLLECT_EVERY) || !has_store(&store) || cancel.is_triggered() {
-        return;
+        return false;
     }
     let stamp = store.join(COLLECTED);
     // Written first: sessions that end at the same time need not all do it.
     let written = fs::write(&stamp, format!("{}\n", std::process::id()));
     if let Err(error) = written {
         tracing::warn!(path = %stamp.display(), %error, "old snapshots are not removed");
-        return;
+        return false;
     }
     // A new store has no old snapshots.
     if age.is_none() {
-        return;
+        return false;
     }
     match collect(project, exec, cancel, &RetentionLimits::default(), false) {
         Ok(report) => tracing::debug!(?report, "old snapshots are removed"),
         Err(CollectError::Repo(RepoError::Cancelled)) => {}
         Err(error) => tracing::warn!(%error, "old snapshots are not removed"),
     }
+    true
 }
 
 /// Returns the time since the last removal; none if there was none.

@@ -3,6 +3,7 @@
 //! The loop touches nothing else, so tests can run it in a simulated world.
 
 use hookloop_agents::TurnReport;
+use hookloop_core::checks::CheckCounts;
 use hookloop_core::hook::Hook;
 use hookloop_core::id::SessionId;
 use hookloop_core::point::Point;
@@ -12,6 +13,7 @@ use hookloop_core::task::Task;
 use hookloop_git::files::FilesLook;
 pub use hookloop_git::repo::WorktreeLoss;
 pub use hookloop_git::repo::worktree::PlaceEntry;
+use hookloop_git::snapshot::ChangedPath;
 use hookloop_git::step_error::{CommittedWork, StepError};
 use hookloop_hooks::hook_context::SessionCall;
 use hookloop_hooks::hook_run::HookRun;
@@ -20,6 +22,8 @@ use hookloop_store::log::StoredEvent;
 use super::allowance::TurnAllowance;
 pub use super::place_damage::PlaceDamage;
 pub use super::prompt::PromptGate;
+pub use super::proven::{ProofKey, ProvenGate};
+pub use super::room_entry::{EnteredRoom, RoomEntry};
 pub use super::turn_files::TurnMoment;
 
 /// A turn that is due.
@@ -47,6 +51,8 @@ pub enum SessionUpdate<'a> {
     Hooks { point: &'a Point, count: usize },
     /// The gates run again, because these files changed while they ran.
     GatesRepeat { files: &'a str },
+    /// Gates wrote new files into the working directory.
+    GatesWrote { files: &'a str },
     /// The hooks of a point have run.
     Ran(&'a [HookRun]),
     /// A turn is about to begin.
@@ -69,6 +75,15 @@ pub enum PauseReason {
     FailedTurn,
     /// A delivery failed, and is tried again.
     Delivery,
+}
+
+/// Facts about a gate for its receipt.
+#[derive(Clone, Debug, Default)]
+pub struct GateFacts {
+    /// The digest of the gate's definition and scripts.
+    pub digest: Option<String>,
+    /// The digest of the tools that the gate uses.
+    pub tools: Option<String>,
 }
 
 /// Receives each hook's run when it ends, and returns the events that were stored because of it.
@@ -102,12 +117,52 @@ pub trait SessionWorld {
         call: &SessionCall<'_>,
         ended: HookSink<'_>,
     ) -> Vec<HookRun>;
+    /// Prepares the room in which these gates run, with the current files.
+    fn enter_room(&mut self, _gates: &[Hook]) -> RoomEntry {
+        RoomEntry::Here
+    }
+    /// Ends the use of the room. `was_refused` tells whether a gate refused the work.
+    fn leave_room(&mut self, _was_refused: bool) {}
+    /// Removes files that earlier runs left in the room.
+    fn make_cold(&mut self) -> Result<(), String> {
+        Ok(())
+    }
+    /// Whether files of a run on refused work may be in the room.
+    fn is_touched(&self) -> bool {
+        false
+    }
+    /// Returns the digest of a setup, and whether its result is in the room.
+    fn setup_state(&mut self, _setup: &[Hook]) -> Result<(String, bool), String> {
+        Ok((String::new(), true))
+    }
+    /// Records that the setup has run in the room.
+    fn note_setup(&mut self, _digest: &str) -> Result<(), String> {
+        Ok(())
+    }
+    /// Returns the earlier proof of a gate on the tree in the room.
+    fn proof_of(&self, _gate: &Hook, _must_be_cold: bool) -> Option<ProvenGate> {
+        None
+    }
+    /// Keeps gates that passed on the tree in the room.
+    fn keep_proofs(&mut self, _passed: &[(Hook, Option<CheckCounts>)]) {}
+    /// Returns the facts about a gate for its receipt.
+    fn gate_facts(&self, _gate: &Hook) -> GateFacts {
+        GateFacts::default()
+    }
+    /// Returns the paths that differ between two trees. None if they are unknown.
+    fn changes_between(&mut self, _from: &str, _to: &str) -> Option<Vec<ChangedPath>> {
+        None
+    }
     /// Runs a turn of the agent.
     fn take_turn(&mut self, turn: &DueTurn<'_>) -> TurnReport;
     /// Reads the files. Returns none if they cannot be read.
     fn look_at_files(&mut self) -> Option<FilesLook>;
     /// Returns the git tree of the current files, committed or not.
     fn tree(&mut self) -> Option<String>;
+    /// Returns the git tree of a commit of the current work.
+    fn tree_of_commit(&mut self, _head: &str) -> Option<String> {
+        self.tree()
+    }
     /// Keeps a snapshot of the files before or after a turn, and returns its tree.
     fn keep_files(&mut self, _: &SessionId, _turn: u32, _: TurnMoment) -> Option<String> {
         None

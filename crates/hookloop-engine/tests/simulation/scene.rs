@@ -323,6 +323,8 @@ impl Scene {
             printed,
             left_out,
             gap: None,
+            checks: None,
+            in_room: false,
         }
     }
 

@@ -31,7 +31,7 @@ const OWN: [(&str, &str); 8] = [
 
 /// The objects that a command can read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ReadableObjects {
+pub(crate) enum ReadableObjects {
     /// Those of the store. So everything that the command writes is in the store, even if the user's repository has
     /// it, too.
     Own,
@@ -41,7 +41,7 @@ pub(super) enum ReadableObjects {
 
 /// The files of one command.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct CommandFiles<'a> {
+pub(crate) struct CommandFiles<'a> {
     /// The directory that git takes for its own.
     pub git_dir: &'a Path,
     pub work_tree: &'a Path,
@@ -53,27 +53,27 @@ pub(super) struct CommandFiles<'a> {
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct SnapshotCommands {
-    pub(super) keepers: Arc<KeeperPool>,
+pub(crate) struct SnapshotCommands {
+    pub(crate) keepers: Arc<KeeperPool>,
     /// The user's environment.
-    pub(super) environment: Vec<GitVariable>,
-    pub(super) cancel: Cancel,
+    pub(crate) environment: Vec<GitVariable>,
+    pub(crate) cancel: Cancel,
     /// The directory of all snapshots of a project.
-    pub(super) store: PathBuf,
+    pub(crate) store: PathBuf,
 }
 
 impl SnapshotCommands {
-    pub(super) fn objects(&self) -> PathBuf {
+    pub(crate) fn objects(&self) -> PathBuf {
         self.store.join("objects")
     }
 
     /// Returns the directory with the content of large files.
-    pub(super) fn lfs(&self) -> PathBuf {
+    pub(crate) fn lfs(&self) -> PathBuf {
         self.store.join("lfs")
     }
 
     /// Runs a command on hookloop's own files.
-    pub(super) fn own(
+    pub(crate) fn own(
         &self,
         files: CommandFiles<'_>,
         readable: ReadableObjects,
@@ -85,7 +85,7 @@ impl SnapshotCommands {
         output.well(command).map_err(RepoError::from)
     }
 
-    pub(super) fn own_output(
+    pub(crate) fn own_output(
         &self,
         files: CommandFiles<'_>,
         readable: ReadableObjects,
@@ -113,7 +113,7 @@ impl SnapshotCommands {
     }
 
     /// Runs a command in the user's repository, which reads its configuration and runs nothing of it.
-    pub(super) fn users(&self, git_dir: &Path, args: &[&str]) -> Result<GitOutput, RepoError> {
+    pub(crate) fn users(&self, git_dir: &Path, args: &[&str]) -> Result<GitOutput, RepoError> {
         let mut env = self.base_environment(std::iter::empty());
         let is_own = |(name, _): &&GitVariable| USERS_OWN.iter().any(|own| name == own);
         env.extend(self.environment.iter().filter(is_own).cloned());

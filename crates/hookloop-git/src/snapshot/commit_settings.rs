@@ -178,6 +178,31 @@ impl CommitSettings {
 
     /// Writes git's own directory for content as a commit of the user has it.
     pub(super) fn write_converted(&self, directory: &Path) -> Result<(), RepoError> {
+        self.write(directory, &self.converting(), &self.attributes)
+    }
+
+    /// Writes the settings of a checkout in a room, which has the files of a user's own checkout.
+    ///
+    /// A room has all files of its tree, so there are no patterns of a sparse checkout.
+    pub(super) fn write_checkout(&self, directory: &Path) -> Result<(), RepoError> {
+        let mut config = String::from("# Written by hookloop.\n[core]\n\tbare = false\n");
+        config.push_str(&self.converting());
+        // The last value counts. The file system of a room has permissions to execute.
+        config.push_str("\tfilemode = true\n");
+        config.push_str(format_settings(self.is_sha256));
+        for (name, bytes) in [
+            ("attributes", self.global_attributes.as_slice()),
+            ("info/attributes", &self.attributes),
+            ("info/exclude", &self.excludes),
+            ("config", config.as_bytes()),
+        ] {
+            state_file::write(&directory.join(name), bytes)?;
+        }
+        Ok(())
+    }
+
+    /// Returns the settings that convert content.
+    fn converting(&self) -> String {
         let mut settings = String::new();
         for (name, value) in &self.core {
             let key = name.trim_start_matches("core.");
@@ -190,7 +215,7 @@ impl CommitSettings {
             }
         }
         settings.push_str("\tsafecrlf = false\n");
-        self.write(directory, &settings, &self.attributes)
+        settings
     }
 
     fn write(&self, directory: &Path, settings: &str, attributes: &[u8]) -> Result<(), RepoError> {

@@ -17,6 +17,15 @@ pub struct FileState {
     pub object: String,
 }
 
+/// A path that differs between two trees.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChangedPath {
+    /// The path from the top of the working directory.
+    pub path: String,
+    /// Whether the first tree does not have it.
+    pub is_new: bool,
+}
+
 /// A file that differs. A state is none where the file does not exist.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileChange {
@@ -27,6 +36,22 @@ pub struct FileChange {
 }
 
 impl Snapshots {
+    /// Returns the paths that differ between two trees.
+    pub fn changed_paths(&self, from: &str, to: &str) -> Result<Vec<ChangedPath>, RepoError> {
+        if from == to {
+            return Ok(Vec::new());
+        }
+        let args = ["diff-tree", "-r", "-z", "--no-renames", "--name-status", from, to];
+        let output = self.store(&args)?;
+        let mut parts = paths(&output);
+        let mut found = Vec::new();
+        while let (Some(status), Some(path)) = (parts.next(), parts.next()) {
+            let path = String::from_utf8_lossy(path).into_owned();
+            found.push(ChangedPath { path, is_new: status == b"A" });
+        }
+        Ok(found)
+    }
+
     /// Returns the files that differ, including those of nested repositories.
     pub fn file_changes(
         &self,

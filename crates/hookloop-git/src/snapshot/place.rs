@@ -25,6 +25,8 @@ use crate::repo::{CommitId, FoundRepository, RepoError};
 /// The greatest depth of repositories within repositories.
 const DEPTH_MAX: usize = 8;
 const ATTRIBUTES: &str = ":(glob)**/.gitattributes";
+/// The directory with the settings of checkouts.
+pub(super) const CHECKOUT: &str = "checkout";
 
 /// The knowledge of the last process about a working directory.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -81,8 +83,7 @@ impl<'c> SnapshotPlace<'c> {
             let why = format!("{}: more than {DEPTH_MAX} nested repositories", top.display());
             return Err(RepoError::permanent(why));
         }
-        let key = hookloop_core::digest::short_sha256_hex(top.as_os_str().as_bytes(), 12);
-        let directory = commands.store.join("places").join(key);
+        let directory = place_directory(&commands.store, top);
         state_file::make_directory(&directory)?;
         let alone = HeldLock::wait(&directory.join("lock"), &commands.cancel)?;
         let state = match state_file::read(&directory.join("state.json"))? {
@@ -104,7 +105,7 @@ impl<'c> SnapshotPlace<'c> {
         let is_same = place.state.period == period
             && place.state.top == top
             && place.state.git_dir.as_ref() == git_dir;
-        if !is_same || !place.index().exists() {
+        if !is_same || !place.index().exists() || !place.checkout_dir().exists() {
             place.begin(period)?;
         }
         Ok(place)
@@ -129,6 +130,7 @@ impl<'c> SnapshotPlace<'c> {
         };
         settings.write_exact(&self.exact_dir())?;
         settings.write_converted(&self.converted_dir())?;
+        settings.write_checkout(&self.checkout_dir())?;
         self.state = PlaceState {
             top: self.top.clone(),
             period: String::new(),
@@ -484,4 +486,14 @@ impl<'c> SnapshotPlace<'c> {
     pub(super) fn converted_dir(&self) -> PathBuf {
         self.directory.join("converted")
     }
+
+    pub(super) fn checkout_dir(&self) -> PathBuf {
+        self.directory.join(CHECKOUT)
+    }
+}
+
+/// Returns the directory with the files about a working directory.
+pub(super) fn place_directory(store: &Path, top: &Path) -> PathBuf {
+    let key = hookloop_core::digest::short_sha256_hex(top.as_os_str().as_bytes(), 12);
+    store.join("places").join(key)
 }

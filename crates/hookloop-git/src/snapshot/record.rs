@@ -55,7 +55,7 @@ impl NestedSnapshot {
 }
 
 /// Returns the bytes of hexadecimal digits.
-pub(super) fn unhex(digits: &str) -> Result<Vec<u8>, RepoError> {
+pub(crate) fn unhex(digits: &str) -> Result<Vec<u8>, RepoError> {
     let byte = |at: usize| digits.get(at..at + 2).and_then(|two| u8::from_str_radix(two, 16).ok());
     let bytes: Option<Vec<u8>> = (0..digits.len()).step_by(2).map(byte).collect();
     bytes.ok_or_else(|| RepoError::permanent(format!("`{digits}` is no path")))

@@ -16,16 +16,16 @@ const DIRECTORY: OFlags = OFlags::DIRECTORY.union(OFlags::NOFOLLOW).union(OFlags
 
 /// The directory of one file.
 #[derive(Debug)]
-pub(super) struct SafeDirectory(OwnedFd);
+pub(crate) struct SafeDirectory(OwnedFd);
 
 impl SafeDirectory {
     /// Opens the directory of a file.
-    pub(super) fn open(top: &Path, file: &Path) -> Result<SafeDirectory, String> {
+    pub(crate) fn open(top: &Path, file: &Path) -> Result<SafeDirectory, String> {
         SafeDirectory::walk(top, file, false)
     }
 
     /// Opens the directory of a file, and creates those that are missing.
-    pub(super) fn make(top: &Path, file: &Path) -> Result<SafeDirectory, String> {
+    pub(crate) fn make(top: &Path, file: &Path) -> Result<SafeDirectory, String> {
         SafeDirectory::walk(top, file, true)
     }
 
@@ -53,11 +53,11 @@ impl SafeDirectory {
         Ok(SafeDirectory(directory))
     }
 
-    pub(super) fn remove(&self, name: &OsStr) -> Result<(), String> {
+    pub(crate) fn remove(&self, name: &OsStr) -> Result<(), String> {
         unlinkat(&self.0, name, AtFlags::empty()).map_err(text)
     }
 
-    pub(super) fn rename(&self, from: &OsStr, to: &OsStr) -> Result<(), String> {
+    pub(crate) fn rename(&self, from: &OsStr, to: &OsStr) -> Result<(), String> {
         renameat(&self.0, from, &self.0, to).map_err(text)
     }
 
@@ -69,7 +69,7 @@ impl SafeDirectory {
 
     /// Copies the file at `staged`. It gets the permissions of the file that it replaces, or of any new file, with
     /// the recorded permission to execute.
-    pub(super) fn write_file(
+    pub(crate) fn write_file(
         &self,
         name: &OsStr,
         staged: &Path,

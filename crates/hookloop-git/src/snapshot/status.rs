@@ -130,12 +130,12 @@ fn records(output: &[u8]) -> impl Iterator<Item = Result<StatusRecord<'_>, RepoE
     })
 }
 
-pub(super) fn push(list: &mut Vec<u8>, path: &[u8]) {
+pub(crate) fn push(list: &mut Vec<u8>, path: &[u8]) {
     list.extend_from_slice(path);
     list.push(0);
 }
 
 /// Returns the paths of a list with a zero byte after each.
-pub(super) fn paths(list: &[u8]) -> impl Iterator<Item = &[u8]> {
+pub(crate) fn paths(list: &[u8]) -> impl Iterator<Item = &[u8]> {
     list.split(|byte| *byte == 0).filter(|path| !path.is_empty())
 }

@@ -24,13 +24,13 @@ const ALONE_MAX: Duration = Duration::from_secs(60);
 
 /// A lock that is held until this is dropped, or the process ends.
 #[derive(Debug)]
-pub(super) struct StoreLock {
+pub(crate) struct StoreLock {
     _file: File,
 }
 
 impl StoreLock {
     /// Waits until no process removes objects.
-    pub(super) fn shared(commands: &SnapshotCommands) -> Result<StoreLock, RepoError> {
+    pub(crate) fn shared(commands: &SnapshotCommands) -> Result<StoreLock, RepoError> {
         StoreLock::wait(commands, FlockOperation::NonBlockingLockShared, SHARED_MAX)
     }
 

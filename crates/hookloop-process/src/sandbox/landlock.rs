@@ -1,4 +1,4 @@
-//! Enforces a confinement on this process, by Landlock and the system call filter.
+//! Enforces a confinement on this process: private mounts, then Landlock and the system call filter.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use rustix::fs::{Mode, OFlags, open};
 use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities};
 
 use super::confinement::{Confinement, ConfinementError};
-use super::syscalls;
+use super::{mounts, syscalls};
 
 /// Devices that programs expect to be writable.
 const DEVICES: [&str; 6] =
@@ -47,13 +47,16 @@ pub(super) fn version() -> u32 {
 ///
 /// A confinement cannot be lifted.
 pub(crate) fn enforce(confinement: &Confinement) -> Result<(), ConfinementError> {
+    // In a new user namespace a process has all capabilities. The job gets none that this process does not have now.
+    let held = capabilities(None).map_err(|_| ConfinementError::Capabilities)?;
+    mounts::enter(&confinement.mounts)?;
     let rules = rules(confinement)?;
     let status = rules.restrict_self().map_err(|_| ConfinementError::Landlock)?;
     if status.ruleset == RulesetStatus::NotEnforced || !status.no_new_privs {
         return Err(ConfinementError::Landlock);
     }
-    drop_capabilities().map_err(|_| ConfinementError::Capabilities)?;
-    syscalls::filter(confinement.no_network).ok_or(ConfinementError::Filter)
+    drop_capabilities(held).map_err(|_| ConfinementError::Capabilities)?;
+    syscalls::filter(confinement).ok_or(ConfinementError::Filter)
 }
 
 /// Builds the rules. It requires necessary features, and uses features of newer kernels if present.
@@ -63,7 +66,8 @@ fn rules(confinement: &Confinement) -> Result<RulesetCreated, ConfinementError> 
     // keeps its processes from tracing and writing to those outside.
     let handled = match confinement.write {
         Some(_) => AccessFs::from_write(ABI::V3),
-        None => AccessFs::MakeBlock.into(),
+        // A ruleset that does not handle `Refer` refuses every move to another directory.
+        None => AccessFs::MakeBlock | AccessFs::Refer,
     };
     let mut rules = Ruleset::default()
         .set_compatibility(CompatLevel::HardRequirement)
@@ -71,9 +75,10 @@ fn rules(confinement: &Confinement) -> Result<RulesetCreated, ConfinementError> 
         .map_err(failed)?
         .set_compatibility(CompatLevel::BestEffort)
         .scope(Scope::from_all(ABI::V6))
-        .map_err(failed)?
-        .handle_access(AccessFs::ResolveUnix)
         .map_err(failed)?;
+    if !confinement.local_sockets {
+        rules = rules.handle_access(AccessFs::ResolveUnix).map_err(failed)?;
+    }
     if confinement.write.is_some() {
         rules = rules.handle_access(AccessFs::IoctlDev).map_err(failed)?;
     }
@@ -81,6 +86,9 @@ fn rules(confinement: &Confinement) -> Result<RulesetCreated, ConfinementError> 
         rules = rules.handle_access(AccessNet::from_all(ABI::V4)).map_err(failed)?;
     }
     let mut rules = rules.create().map_err(failed)?;
+    if confinement.write.is_none() {
+        rules = allow(rules, Path::new("/"), AccessFs::Refer.into())?;
+    }
     for place in confinement.write.iter().flatten() {
         rules = allow(rules, place, AccessFs::from_write(ABI::V5))?;
     }
@@ -92,9 +100,9 @@ fn rules(confinement: &Confinement) -> Result<RulesetCreated, ConfinementError> 
     Ok(rules)
 }
 
-/// Drops the capabilities of root that are not about files. `no_new_privs` keeps them from coming back.
-fn drop_capabilities() -> rustix::io::Result<()> {
-    let CapabilitySets { effective, permitted, .. } = capabilities(None)?;
+/// Keeps those of the held capabilities that are about files. `no_new_privs` keeps the others from coming back.
+fn drop_capabilities(held: CapabilitySets) -> rustix::io::Result<()> {
+    let CapabilitySets { effective, permitted, .. } = held;
     let kept = CapabilitySets {
         effective: effective & CAPABILITIES,
         permitted: permitted & CAPABILITIES,

@@ -8,12 +8,40 @@ const LANDLOCK_MIN: u32 = 3;
 /// The version of Landlock that restricts signals and abstract sockets (Linux 6.12).
 const LANDLOCK_SIGNALS: u32 = 6;
 
+/// The exit code of a probe that found no support for mounts. Higher codes add the bits of the support.
+const PROBED: u8 = 64;
+const MOUNTS: u8 = 1;
+const OVERLAYS: u8 = 2;
+
 /// The sandbox features that this system can enforce.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SandboxSupport {
     /// The newest known version of Landlock that the kernel has, or 0.
     pub landlock: u32,
     pub seccomp: bool,
+}
+
+/// The kinds of private mounts that this system lets this user make.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MountSupport {
+    /// Whether a job can have a mount namespace, and directories can be bound and hidden in it.
+    pub mounts: bool,
+    /// Whether writes to a directory can go to another (overlayfs).
+    pub overlays: bool,
+}
+
+impl MountSupport {
+    /// Returns the exit code by which a probe answers.
+    pub(crate) fn exit_code(self) -> u8 {
+        let bit = |has: bool, bit: u8| if has { bit } else { 0 };
+        PROBED + bit(self.mounts, MOUNTS) + bit(self.overlays, OVERLAYS)
+    }
+
+    /// Returns the support that a probe answered. Every other exit code means none.
+    pub(crate) fn from_exit_code(code: Option<i32>) -> MountSupport {
+        let [no, yes] = [PROBED + MOUNTS, PROBED + MOUNTS + OVERLAYS].map(|code| Some(code.into()));
+        MountSupport { mounts: code == no || code == yes, overlays: code == yes }
+    }
 }
 
 impl SandboxSupport {
@@ -62,6 +90,22 @@ impl std::fmt::Display for SandboxSupport {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_exit_code_that_is_no_answer_of_a_probe_means_no_mounts() {
+        let check = |code, mounts, overlays| {
+            let support = MountSupport { mounts, overlays };
+            assert_eq!(MountSupport::from_exit_code(code), support, "{code:?}");
+        };
+        for code in 0..=255 {
+            check(Some(code), code == 65 || code == 67, code == 67);
+        }
+        check(None, false, false);
+        for (mounts, overlays) in [(false, false), (true, false), (true, true)] {
+            let support = MountSupport { mounts, overlays };
+            check(Some(support.exit_code().into()), mounts, overlays);
+        }
+    }
 
     #[test]
     fn a_missing_sandbox_feature_is_named() {

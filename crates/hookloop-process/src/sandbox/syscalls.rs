@@ -11,6 +11,8 @@ use seccompiler::{
     SeccompRule, TargetArch, apply_filter, sock_filter,
 };
 
+use super::confinement::Confinement;
+
 /// The architecture of this program's system calls. `None` where the filter does not know it.
 const ARCHITECTURE: Option<TargetArch> = if cfg!(target_arch = "x86_64") {
     Some(TargetArch::x86_64)
@@ -108,7 +110,7 @@ pub(super) fn is_supported() -> bool {
 }
 
 /// Filters the system calls of this thread and of its future children. Returns `None` if that fails.
-pub(super) fn filter(no_network: bool) -> Option<()> {
+pub(super) fn filter(confinement: &Confinement) -> Option<()> {
     let refused = SeccompAction::Errno(libc::EPERM.cast_unsigned());
     // The flags of `clone3` are in memory, where a filter cannot see them. With ENOSYS, programs fall back to `clone`,
     // whose flags are an argument.
@@ -116,10 +118,10 @@ pub(super) fn filter(no_network: bool) -> Option<()> {
     let clone3 = SyscallRules::from([(libc::SYS_clone3, Vec::new())]);
     apply_filter(&other_numbers()).ok()?;
     apply_filter(&program(clone3, unknown)?).ok()?;
-    apply_filter(&program(rules(no_network)?, refused)?).ok()
+    apply_filter(&program(rules(confinement)?, refused)?).ok()
 }
 
-fn rules(no_network: bool) -> Option<SyscallRules> {
+fn rules(confinement: &Confinement) -> Option<SyscallRules> {
     let mut rules: SyscallRules = REFUSED.iter().map(|call| (*call, Vec::new())).collect();
     for call in [libc::SYS_clone, libc::SYS_unshare] {
         let bits = NAMESPACE_FLAGS.map(|bit| u64::from(bit.cast_unsigned()));
@@ -130,23 +132,35 @@ fn rules(no_network: bool) -> Option<SyscallRules> {
     let terminal: Option<_> =
         TERMINAL_INPUT.iter().map(|request| when(1, SeccompCmpOp::Eq, *request)).collect();
     rules.insert(libc::SYS_ioctl, terminal?);
+    rules.extend(socket_rules(confinement)?);
+    Some(rules)
+}
 
+fn socket_rules(confinement: &Confinement) -> Option<SyscallRules> {
+    let mut rules = SyscallRules::new();
     let local = u64::from(libc::AF_UNIX.cast_unsigned());
-    // Services outside of the sandbox listen on local sockets, so those are refused even if the network is allowed.
-    let sockets = if no_network { Vec::new() } else { vec![when(0, SeccompCmpOp::Eq, local)?] };
-    rules.insert(libc::SYS_socket, sockets);
-    // A socket pair stays within the job, unless its ends can get another address.
-    let of_type =
-        |kind: i32| when(1, SeccompCmpOp::MaskedEq(SOCKET_TYPE), u64::from(kind.cast_unsigned()));
-    let pairs = vec![
-        when(0, SeccompCmpOp::Ne, local)?,
-        of_type(libc::SOCK_DGRAM)?,
-        of_type(libc::SOCK_RAW)?,
-    ];
-    rules.insert(libc::SYS_socketpair, pairs);
-    if no_network {
-        rules.extend(SOCKET_USES.iter().map(|call| (*call, Vec::new())));
+    // Services outside of the sandbox listen on local sockets, so the network does not include those.
+    match (confinement.no_network, confinement.local_sockets) {
+        (true, false) => {
+            let all = SOCKET_USES.iter().chain(&[libc::SYS_socket]);
+            rules.extend(all.map(|call| (*call, Vec::new())));
+        }
+        (true, true) => {
+            rules.insert(libc::SYS_socket, vec![when(0, SeccompCmpOp::Ne, local)?]);
+        }
+        (false, false) => {
+            rules.insert(libc::SYS_socket, vec![when(0, SeccompCmpOp::Eq, local)?]);
+        }
+        (false, true) => {}
     }
+    let mut pairs = vec![when(0, SeccompCmpOp::Ne, local)?];
+    if !confinement.local_sockets {
+        // A socket pair stays within the job, unless its ends can get another address.
+        for kind in [libc::SOCK_DGRAM, libc::SOCK_RAW].map(i32::cast_unsigned) {
+            pairs.push(when(1, SeccompCmpOp::MaskedEq(SOCKET_TYPE), kind.into())?);
+        }
+    }
+    rules.insert(libc::SYS_socketpair, pairs);
     Some(rules)
 }
 

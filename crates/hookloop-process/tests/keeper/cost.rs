@@ -58,7 +58,11 @@ fn a_sandbox_adds_little_time_to_a_job() {
         job.confinement = confinement;
         assert_eq!(keeper.run(job).unwrap().exit, ExitReason::Exited(0));
     };
-    let everything = Confinement { no_network: true, write: Some(vec!["/tmp".into()]) };
+    let everything = Confinement {
+        no_network: true,
+        write: Some(vec!["/tmp".into()]),
+        ..Confinement::default()
+    };
     run(None);
     run(Some(everything.clone()));
     let start = Instant::now();
@@ -75,4 +79,49 @@ fn a_sandbox_adds_little_time_to_a_job() {
 fn on_cpu(process: &str) -> Duration {
     let text = fs::read_to_string(format!("/proc/{process}/schedstat")).unwrap();
     Duration::from_nanos(text.split_ascii_whitespace().next().unwrap().parse().unwrap())
+}
+
+/// The added time is that of the namespace and of each mount.
+#[cfg(target_os = "linux")]
+#[test]
+fn private_mounts_add_little_time_to_a_job() {
+    use hookloop_process::PrivateMount;
+
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| {
+        let path = directory.path().join(name);
+        fs::create_dir_all(&path).unwrap();
+        path
+    };
+    let bind =
+        PrivateMount::Bind { source: path("checkout"), target: path("project"), read_only: false };
+    let overlay = PrivateMount::Overlay {
+        target: path("cache"),
+        changes: path("changes"),
+        work: path("work"),
+    };
+    let hide = PrivateMount::Hide { target: path("hidden") };
+    let mut keeper = keeper();
+    let mut time = |mounts: Vec<PrivateMount>| {
+        let confined =
+            Confinement { mounts, write: Some(vec![path("project")]), ..Confinement::default() };
+        let start = Instant::now();
+        for _ in 0..JOBS {
+            let mut job = script("true");
+            job.confinement = Some(confined.clone());
+            assert_eq!(keeper.run(job).unwrap().exit, ExitReason::Exited(0));
+        }
+        start.elapsed() / JOBS
+    };
+    time(vec![bind.clone()]);
+    let (without, one) = (time(Vec::new()), time(vec![bind.clone()]));
+    let three = time(vec![bind, overlay, hide]);
+    let ratio = three.as_secs_f64() / without.as_secs_f64();
+    writeln!(
+        std::io::stderr(),
+        "a sandbox without mounts {without:?}, with a bind {one:?}, with a bind, an overlay and a hidden directory \
+         {three:?}: {ratio:.2} times as long"
+    )
+    .unwrap();
+    assert!(three < without + SANDBOX_MAX, "{three:?} and {without:?}");
 }

@@ -11,6 +11,8 @@ mod cost;
 mod escapes;
 mod lost;
 mod marks;
+#[cfg(target_os = "linux")]
+mod mounts;
 mod output;
 mod over_limit;
 mod plain;
@@ -26,8 +28,12 @@ use hookloop_process::{Job, JobResult, Keeper, KeeperPool, StreamOutput};
 /// The timeout of jobs that end by themselves, even on a busy machine.
 const AMPLE: Duration = Duration::from_secs(60);
 
+/// Names another copy of the keeper's program, for tests that run as another user.
+const EXECUTABLE: &str = "HOOKLOOP_TEST_KEEPER";
+
 fn executable() -> PathBuf {
-    env!("CARGO_BIN_EXE_hookloop-process-keeper").into()
+    let built = || env!("CARGO_BIN_EXE_hookloop-process-keeper").into();
+    std::env::var_os(EXECUTABLE).unwrap_or_else(built).into()
 }
 
 /// Whether keepers work as on systems where a process cannot adopt orphans.

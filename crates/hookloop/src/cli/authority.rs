@@ -7,7 +7,8 @@ use hookloop_core::authority::ControlledAction;
 
 use super::command_groups::{FleetGroup, IntegrationGroup, ProjectGroup, SessionGroup, TaskGroup};
 use super::{
-    Cli, TopCommand, agents, fleet, hooks, import, inbox, nats, schedule, sessions, task, worktrees,
+    Cli, TopCommand, agents, fleet, hooks, import, inbox, nats, rooms, schedule, sessions, task,
+    worktrees,
 };
 
 impl Cli {
@@ -58,6 +59,7 @@ impl TopCommand {
             TopCommand::Task(TaskGroup::Task(command)) => command.controlled(),
             TopCommand::Task(TaskGroup::Schedule(command)) => command.controlled(),
             TopCommand::Task(TaskGroup::Hooks(command)) => command.controlled(),
+            TopCommand::Task(TaskGroup::Rooms(command)) => command.controlled(),
             TopCommand::Task(TaskGroup::Agents(command)) => command.controlled(),
             TopCommand::Project(ProjectGroup::Nats(command)) => command.controlled(),
             TopCommand::Project(ProjectGroup::Import(command)) => command.controlled(),
@@ -66,6 +68,7 @@ impl TopCommand {
             | TopCommand::Integration(IntegrationGroup::Mcp(_))
             | TopCommand::Integration(IntegrationGroup::Hook(_)) => None,
             TopCommand::Fleet(FleetGroup::Why(_))
+            | TopCommand::Fleet(FleetGroup::Checks(_))
             | TopCommand::Fleet(FleetGroup::Usage(_))
             | TopCommand::Project(ProjectGroup::Log(_))
             | TopCommand::Project(ProjectGroup::Status(_))
@@ -193,6 +196,16 @@ impl worktrees::WorktreesCommand {
         match self {
             worktrees::WorktreesCommand::Clean(_) => Some(ControlledAction::CleanWorktrees),
             worktrees::WorktreesCommand::List(_) => None,
+        }
+    }
+}
+
+impl rooms::RoomsCommand {
+    fn controlled(&self) -> Option<ControlledAction> {
+        match self {
+            rooms::RoomsCommand::Clean(_) => Some(ControlledAction::CleanRooms),
+            rooms::RoomsCommand::Shell(_) => Some(ControlledAction::EnterRoom),
+            rooms::RoomsCommand::List(_) => None,
         }
     }
 }

@@ -4,10 +4,10 @@ use clap::Subcommand;
 
 use super::context::CommandContext;
 use super::{
-    agents, completions, demo, dispatch, doctor, fleet, gc, hook, hooks, import, inbox, init,
-    install, log, man, mcp, merge, message, nats, pause, policy, rebuild, reference, resume, run,
-    schedule, schema, serve, sessions, status, stop, task, undo, uninstall, usage, verify, watch,
-    why, worker, worktrees,
+    agents, checks, completions, demo, dispatch, doctor, fleet, gc, hook, hooks, import, inbox,
+    init, install, log, man, mcp, merge, message, nats, pause, policy, rebuild, reference, resume,
+    rooms, run, schedule, schema, serve, sessions, status, stop, task, undo, uninstall, usage,
+    verify, watch, why, worker, worktrees,
 };
 use crate::error::CliResult;
 
@@ -44,6 +44,7 @@ pub(super) enum FleetGroup {
     Worktrees(worktrees::WorktreesCommand),
     Inbox(inbox::InboxArgs),
     Why(why::WhyArgs),
+    Checks(checks::ChecksArgs),
     Usage(usage::UsageArgs),
 }
 
@@ -60,6 +61,9 @@ pub(super) enum TaskGroup {
     /// Show, trust, run and enable hooks
     #[command(subcommand)]
     Hooks(hooks::HooksCommand),
+    /// List, remove and enter the rooms in which gates run
+    #[command(subcommand)]
+    Rooms(rooms::RoomsCommand),
     /// List agents and trust agent files of a repository
     #[command(subcommand)]
     Agents(agents::AgentsCommand),
@@ -128,6 +132,7 @@ impl FleetGroup {
             FleetGroup::Worktrees(command) => command.run(context),
             FleetGroup::Inbox(args) => args.run(context),
             FleetGroup::Why(args) => args.run(context),
+            FleetGroup::Checks(args) => args.run(context),
             FleetGroup::Usage(args) => args.run(context),
         }
     }
@@ -139,6 +144,7 @@ impl TaskGroup {
             TaskGroup::Task(command) => command.run(context),
             TaskGroup::Schedule(command) => command.run(context),
             TaskGroup::Hooks(command) => command.run(context),
+            TaskGroup::Rooms(command) => command.run(context),
             TaskGroup::Agents(command) => command.run(context),
         }
     }

@@ -53,7 +53,7 @@ fn with_names(arg: Arg) -> Arg {
     let candidates: fn() -> Vec<CompletionCandidate> = match value.as_deref() {
         Some("TASK") => tasks,
         Some("SESSION") => sessions,
-        Some("HOOK") => hooks,
+        Some("HOOK" | "GATE") => hooks,
         Some("AGENT") => agent_names,
         _ => return arg,
     };

@@ -3,9 +3,13 @@
 use std::time::Duration;
 
 use hookloop_core::limits::Size;
+use hookloop_engine::session::rooms::{self, RoomLimits};
 use hookloop_engine::session::turn_files::{CollectError, collect};
 use hookloop_fleet::doctor::disk_size;
+use hookloop_git::room::RemovedRooms;
 use hookloop_git::snapshot::{GcReport, RetentionLimits};
+use hookloop_hooks::exec_context::ExecContext;
+use hookloop_process::Cancel;
 use serde::Serialize;
 
 use super::session::{handle_signals, runner};
@@ -14,11 +18,12 @@ use crate::cli::context::CommandContext;
 use crate::error::{CliError, CliResult};
 use crate::present::counted_items;
 
-/// Remove old snapshots of files
+/// Remove old snapshots of files, and old rooms
 ///
 /// A session keeps a snapshot of the files before and after each turn. The command removes snapshots beyond an age, a
-/// number and a disk use, the oldest first. A session that runs or can be resumed keeps its snapshots. Sessions do the
-/// same with the default limits, once a day.
+/// number and a disk use, the oldest first. A session that runs or can be resumed keeps its snapshots. The command also
+/// removes rooms of gates that are not in use, by their age and disk use. Sessions do the same with the default limits,
+/// once a day.
 #[derive(clap::Args)]
 pub(crate) struct GcArgs {
     /// Print the effect, and remove nothing
@@ -36,6 +41,14 @@ pub(crate) struct GcArgs {
     /// Maximum disk use of all snapshots, such as 512MB or 2GB [default: 5GB]
     #[arg(long, value_name = "SIZE", value_parser = size)]
     max_size: Option<u64>,
+
+    /// Time since the last use from which rooms are removed, such as 7d or 12h [default: 7d]
+    #[arg(long, value_name = "TIME", value_parser = age)]
+    rooms_unused_for: Option<Duration>,
+
+    /// Maximum disk use of all rooms, such as 512MB or 2GB [default: 20GB]
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    rooms_max_size: Option<u64>,
 }
 
 #[derive(Serialize)]
@@ -47,6 +60,9 @@ pub(crate) struct GcJson {
     bytes_before: u64,
     /// An estimate in a dry run.
     bytes_after: u64,
+    rooms_removed: usize,
+    /// The disk use of the removed rooms.
+    room_bytes: u64,
 }
 
 impl GcArgs {
@@ -62,10 +78,18 @@ impl GcArgs {
         let report = collect(&project, runner(&project)?, stop.cancel(), &limits, self.dry_run)
             .map_err(failed)?;
         let GcReport { removed, kept, bytes_before, bytes_after } = report;
+        let rooms = self.remove_rooms(runner(&project)?, stop.cancel())?;
         let out = &mut context.out;
         if out.json {
-            let dry_run = self.dry_run;
-            return out.json(&GcJson { dry_run, removed, kept, bytes_before, bytes_after });
+            return out.json(&GcJson {
+                dry_run: self.dry_run,
+                removed,
+                kept,
+                bytes_before,
+                bytes_after,
+                rooms_removed: rooms.slots.len(),
+                room_bytes: rooms.bytes,
+            });
         }
         let removed = counted_items(removed, "snapshot", "snapshots");
         if self.dry_run {
@@ -74,7 +98,25 @@ impl GcArgs {
             out.line(format_args!("Removed {removed}, kept {kept}."))?;
         }
         let before = disk_size(bytes_before);
-        out.line(format_args!("Disk use: {before} before, {} after.", disk_size(bytes_after)))
+        out.line(format_args!("Disk use: {before} before, {} after.", disk_size(bytes_after)))?;
+        if rooms.slots.is_empty() {
+            return Ok(());
+        }
+        let verb = if self.dry_run { "Would remove" } else { "Removed" };
+        let count = counted_items(rooms.slots.len(), "room", "rooms");
+        out.line(format_args!("{verb} {count} ({}).", disk_size(rooms.bytes)))
+    }
+
+    fn remove_rooms(&self, exec: &ExecContext, cancel: &Cancel) -> CliResult<RemovedRooms> {
+        let default = RoomLimits::default();
+        let limits = RoomLimits {
+            max_age: self.rooms_unused_for.unwrap_or(default.max_age),
+            max_bytes: self.rooms_max_size.unwrap_or(default.max_bytes),
+        };
+        let removed = rooms::collect(exec, cancel, &limits, self.dry_run);
+        removed.map_err(|error| {
+            CliError::of_repository(format!("old rooms are not removed: {error}"), error)
+        })
     }
 }
 

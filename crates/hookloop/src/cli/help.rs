@@ -22,7 +22,11 @@ const OVERVIEW: &[OverviewGroup] = &[
         &["demo", "pause", "stop", "message", "restore", "sessions"],
     ),
     ("Tasks", &["task", "merge"], &["schedule", "worktrees", "dispatch"]),
-    ("Hooks and gates", &["hooks", "install"], &["agents", "uninstall", "import", "mcp", "hook"]),
+    (
+        "Hooks and gates",
+        &["hooks", "checks", "install"],
+        &["rooms", "agents", "uninstall", "import", "mcp", "hook"],
+    ),
     ("Fleet", &["worker", "fleet"], &["nats", "policy"]),
     (
         "Administration",

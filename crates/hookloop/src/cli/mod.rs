@@ -2,6 +2,7 @@
 
 mod agents;
 mod authority;
+mod checks;
 mod command_groups;
 pub(crate) mod complete;
 mod completions;
@@ -30,6 +31,7 @@ mod policy;
 mod rebuild;
 mod reference;
 mod resume;
+mod rooms;
 mod run;
 mod schedule;
 mod schema;

@@ -5,14 +5,16 @@ use hookloop_core::hook_status::HookStatus;
 use hookloop_core::inbox::one_line;
 use hookloop_core::promise::Promise;
 use hookloop_core::session::facts::{
-    CompletionClaimed, DecisionMade, FilesRestored, IterationStarted, PipedOutput, RestoreKind,
-    SessionResumed, SessionTaskClaimed, SessionTaskReleased, TaskExit, WorktreeRecreated,
+    ChecksRecorded, CompletionClaimed, DecisionMade, FilesRestored, IterationStarted, PipedOutput,
+    RestoreKind, SessionResumed, SessionTaskClaimed, SessionTaskReleased, TaskExit,
+    WorktreeRecreated,
 };
 use hookloop_core::session::plan::counted;
 use hookloop_core::session::timeline::{StepContent, TimelineStep};
 use hookloop_core::session::{LimitDecision, Receipt, SessionLimits, SessionReopened, TurnKind};
 use hookloop_core::shared_budget::Shortage;
 
+use super::evidence::{check_counts, evidence, room};
 use super::names::{on_tree, short_hash};
 use super::step_text::{StepSeverity, StepText};
 use super::time::duration;
@@ -68,6 +70,9 @@ fn event(body: &EventBody, limits: &SessionLimits) -> Option<StepText> {
         EventBody::CompletionClaimed(claimed) => claim(claimed),
         EventBody::TurnEnded(ended) => turn::ended(ended, turn::title(TurnKind::Work)),
         EventBody::StopEvaluated(decided) => gates::decided(decided),
+        // A gate that ran has the line of its hook. The last event of a divided list is for all.
+        EventBody::ReceiptRecorded(made) if made.reused_from.is_some() => receipt(made),
+        EventBody::ChecksRecorded(recorded) if recorded.more == 0 => checks(recorded),
         EventBody::GatesEvaluated(judged) => gates::judged(judged),
         EventBody::EmptyDifferenceFound(found) => {
             let what = if found.was_asked { "a human is needed" } else { "the agent is asked why" };
@@ -229,9 +234,18 @@ fn receipt(receipt: &Receipt) -> StepText {
     let tree = tree.map(|tree| format!("tree {}", short_hash(tree)));
     let tree = on_tree(tree.as_deref());
     let code = receipt.exit_code.map_or_else(String::new, |code| format!(", exit code {code}"));
-    let detail = format!("{} {tree}{code}", receipt.status);
+    let detail = format!("{} {tree}{code}{}", receipt.status, evidence(receipt));
     let line = format!("receipt {} {detail}", receipt.gate);
     StepText { severity, title: "receipt", name: receipt.gate.clone(), detail, line }
+}
+
+fn checks(recorded: &ChecksRecorded) -> StepText {
+    let failed = recorded.counts.failed;
+    let severity = if failed > 0 { StepSeverity::Bad } else { StepSeverity::Plain };
+    let place = recorded.room.as_ref().map(room);
+    let place = place.map_or_else(String::new, |place| format!(" · {place}"));
+    let text = format!("checks of {}: {}{place}", recorded.gate, check_counts(recorded.counts));
+    StepText::of_line(severity, "checks", recorded.gate.clone(), text)
 }
 
 fn retry_answer(answered: &DecisionMade, limits: &SessionLimits) -> StepText {

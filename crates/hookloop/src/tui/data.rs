@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use hookloop_core::checks::CheckCounts;
 use hookloop_core::id::SessionId;
 use hookloop_core::inbox::{ProblemKey, ProblemSubject};
 use hookloop_core::session::plan::CostFigure;
@@ -162,6 +163,8 @@ pub(super) struct SessionContent {
     pub(super) machine: String,
     pub(super) timeline: Arc<Timeline>,
     pub(super) session: Arc<Session>,
+    /// The gates whose checks are recorded, by name.
+    pub(super) gates: Arc<Vec<GateLine>>,
     pub(super) heard: AgentOutput,
     /// The step that it is at, if a process of this machine performs it.
     pub(super) now: Option<NowRecord>,
@@ -176,6 +179,15 @@ impl SessionContent {
         let has_worked = is_work && !session.had_nothing_to_do();
         self.state == SessionState::Complete && has_worked && !session.is_proven()
     }
+}
+
+/// The checks of a gate in its newest run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct GateLine {
+    pub(super) gate: String,
+    pub(super) counts: CheckCounts,
+    /// The slowest checks, with their durations in milliseconds.
+    pub(super) slowest: Vec<(String, u64)>,
 }
 
 /// The output of the agent in the current turn.

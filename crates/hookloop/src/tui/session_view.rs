@@ -6,6 +6,7 @@ use hookloop_core::event::EventBody;
 use hookloop_core::id::{SessionId, Subject};
 use hookloop_core::session::timeline::Timeline;
 use hookloop_core::session::{Session, SessionPhase, SessionState};
+use hookloop_engine::check_history::{CheckHistory, GateChecks};
 use hookloop_engine::error::EngineError;
 use hookloop_engine::project::Project;
 use hookloop_engine::session::live_transcript::TranscriptReader;
@@ -14,16 +15,20 @@ use hookloop_engine::session::now::{self, NowRecord};
 use hookloop_engine::store::{Seq, SessionRow, StoredEvent};
 use hookloop_hooks::runner::HookRunner;
 
-use super::data::{AgentOutput, OutputTail, SessionContent};
+use super::data::{AgentOutput, GateLine, OutputTail, SessionContent};
 
 /// Events that an update reads first; more if these do not reach back to the known ones.
 const NEW_EVENTS: usize = 64;
 const MORE: usize = 16;
+/// Slowest checks of a gate that are shown.
+const SLOWEST_SHOWN: usize = 3;
 
 pub(super) struct SessionView {
     pub(super) id: SessionId,
     session: Arc<Session>,
     timeline: Arc<Timeline>,
+    checks: CheckHistory,
+    gates: Arc<Vec<GateLine>>,
     version: Seq,
     hearing: Option<(TranscriptReader, OutputTail)>,
     now: Option<NowRecord>,
@@ -42,6 +47,8 @@ impl SessionView {
             id: id.clone(),
             session: Arc::new(Session::new(plan.clone())),
             timeline: Arc::new(Timeline::new(plan.clone(), first.event.at)),
+            checks: CheckHistory::default(),
+            gates: Arc::default(),
             version: first.seq,
             hearing: None,
             now: None,
@@ -72,10 +79,19 @@ impl SessionView {
         let known = self.version;
         let session = Arc::make_mut(&mut self.session);
         let timeline = Arc::make_mut(&mut self.timeline);
+        let mut has_checks = false;
         for stored in events.iter().filter(|stored| stored.seq > known) {
-            session.apply(&stored.event.body);
-            timeline.apply(stored.event.at, &stored.event.body);
+            let body = &stored.event.body;
+            session.apply(body);
+            timeline.apply(stored.event.at, body);
+            if let EventBody::ChecksRecorded(recorded) = body {
+                self.checks.apply(&self.id, stored.event.at, recorded);
+                has_checks = true;
+            }
             self.version = stored.seq;
+        }
+        if has_checks {
+            self.gates = Arc::new(self.checks.gates().filter_map(gate_line).collect());
         }
     }
 
@@ -125,8 +141,18 @@ impl SessionView {
             machine: row.machine.clone(),
             timeline: Arc::clone(&self.timeline),
             session: Arc::clone(&self.session),
+            gates: Arc::clone(&self.gates),
             heard,
             now: self.now.clone(),
         }
     }
+}
+
+fn gate_line(gate: &GateChecks) -> Option<GateLine> {
+    let slowest = gate.slowest(SLOWEST_SHOWN).into_iter();
+    Some(GateLine {
+        gate: gate.name.clone(),
+        counts: gate.newest()?.counts,
+        slowest: slowest.map(|(id, ms)| (id.to_owned(), ms)).collect(),
+    })
 }

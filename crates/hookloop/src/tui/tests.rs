@@ -3,6 +3,7 @@
 //! Pictures are in `pictures/`. After an intended change, `HOOKLOOP_PICTURES=write` rewrites them: review the
 //! difference.
 
+mod gate_lines;
 mod made_up;
 
 use std::path::Path;

@@ -3,9 +3,11 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use hookloop_core::event::EventBody;
 use hookloop_core::id::{SessionId, Subject};
 use hookloop_core::session::Session;
 use hookloop_core::session::timeline::Timeline;
+use hookloop_engine::check_history::CheckHistory;
 use hookloop_engine::error::EngineError;
 use hookloop_engine::project::Project;
 use hookloop_engine::store::{Seq, StoredEvent};
@@ -21,6 +23,7 @@ const STEP_GROWTH: usize = 8;
 pub(super) struct SessionRecord {
     pub(super) timeline: Timeline,
     pub(super) session: Session,
+    pub(super) checks: CheckHistory,
     /// Its last event.
     version: Seq,
 }
@@ -58,9 +61,12 @@ impl SessionRecord {
         let timeline = Timeline::of(timed);
         let session = Session::of(events.iter().map(|stored| &stored.event.body));
         let version = events.last().map_or(0, |last| last.seq);
+        let mut checks = CheckHistory::default();
+        events.iter().for_each(|stored| note_checks(&mut checks, id, stored));
         Ok(timeline.zip(session).map(|(timeline, session)| SessionRecord {
             timeline,
             session,
+            checks,
             version,
         }))
     }
@@ -69,9 +75,16 @@ impl SessionRecord {
         for stored in new_events(project, id, self.version)? {
             self.timeline.apply(stored.event.at, &stored.event.body);
             self.session.apply(&stored.event.body);
+            note_checks(&mut self.checks, id, &stored);
             self.version = stored.seq;
         }
         Ok(())
+    }
+}
+
+fn note_checks(checks: &mut CheckHistory, id: &SessionId, stored: &StoredEvent) {
+    if let EventBody::ChecksRecorded(recorded) = &stored.event.body {
+        checks.apply(id, stored.event.at, recorded);
     }
 }
 

@@ -14,7 +14,7 @@ enum Allowed {
 use Allowed::{Everybody, Person};
 
 /// Every command with its arguments as these tests run it: `PATH: arguments`.
-const ROWS: [(&str, &str, Allowed); 92] = [
+const ROWS: [(&str, &str, Allowed); 96] = [
     ("init", "-C other --yes", Everybody),
     ("demo", "", Everybody),
     ("run", "'nested' --agent command:true --max-iterations 1", Person),
@@ -47,6 +47,7 @@ const ROWS: [(&str, &str, Allowed); 92] = [
     ("inbox notify", "", Person),
     ("inbox test", "nothing", Person),
     ("why", "blocked", Everybody),
+    ("checks", "", Everybody),
     ("usage", "", Everybody),
     ("task add", "'One more'", Everybody),
     ("task show", "open", Everybody),
@@ -82,6 +83,9 @@ const ROWS: [(&str, &str, Allowed); 92] = [
     ("hooks run", "green", Everybody),
     ("hooks enable", "green", Person),
     ("hooks disable", "green", Person),
+    ("rooms list", "", Everybody),
+    ("rooms clean", "--yes", Person),
+    ("rooms shell", "", Person),
     ("agents list", "", Everybody),
     ("agents trust", "--yes", Person),
     ("install", "claude --yes", Person),

@@ -37,6 +37,7 @@ macro_rules! points {
 }
 
 points! {
+    setup,
     session_start,
     pre_iteration,
     post_iteration,
@@ -99,8 +100,14 @@ fn record_at(home: &Path, point: &Point) {
         return;
     }
     let line = "[ -e ~/input.json ] || { cat > ~/input.json; env > ~/environment; }";
+    // In a room, the hook could not write to the home directory.
+    let has_room = matches!(
+        point,
+        Point::Setup | Point::Validation | Point::Stop | Point::BeforeSubmit | Point::BeforeMerge
+    );
+    let room = if has_room { ", room: here" } else { "" };
     let yaml = format!(
-        "version: 1\nhooks:\n  {point}:\n    - {{name: recorder, priority: 0, command: '{line}'}}\n"
+        "version: 1\nhooks:\n  {point}:\n    - {{name: recorder, priority: 0, command: '{line}'{room}}}\n"
     );
     fs::write(directory.join("config.yaml"), yaml).unwrap();
 }

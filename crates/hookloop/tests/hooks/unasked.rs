@@ -198,6 +198,9 @@ const COMMANDS: &[&[&str]] = &[
     &["import", "vibe-kanban", "package.json"],
     &["import", "task-copilot", "package.json"],
     &["status"],
+    &["rooms", "list"],
+    &["rooms", "shell"],
+    &["rooms", "clean", "--yes"],
     &["agents", "list"],
     &["agents", "trust", "--show"],
     &["agents", "trust"],
@@ -239,6 +242,8 @@ const COMMANDS: &[&[&str]] = &[
     &["sessions", "show", "x"],
     &["sessions", "trace", "x"],
     &["why", "a"],
+    &["checks"],
+    &["checks", "tests", "--failing"],
     &["usage"],
     &["usage", "--by", "agent", "--since", "2026-01-01"],
     // The demo runs its own files, in another directory.
@@ -328,6 +333,8 @@ fn is_asked_for(command: &str, line: &str) -> bool {
             r#"["git", "config", "--get", "user."#,
             r#"["git", "config", "--get", "remote.origin."#,
             r#"["git", "rev-parse", "--show-toplevel"]"#,
+            // It tries private mounts, in a process of its own.
+            r#""__confined", "__probe""#,
         ],
         _ => &[],
     };

@@ -154,6 +154,7 @@ fn a_stop_gate_answers_in_the_dialect_of_each_agent() {
         assert_eq!(told["hookSpecificOutput"]["hookEventName"], "SessionStart", "{told}");
         let context = told["hookSpecificOutput"]["additionalContext"].as_str().unwrap();
         assert!(context.contains("the-pending-words"), "{told}");
+        project.write("work.txt", agent);
         let blocked = answer(event);
         assert_eq!(fields(&blocked), ["decision", "reason"].into());
         assert_eq!(blocked["decision"], decision);

@@ -48,6 +48,7 @@ fn an_external_session_runs_the_scripts_that_it_began_with() {
     for (agent, stop, refusal) in AGENTS {
         let project = project();
         reply(&project, agent, "SessionStart");
+        project.write("work.txt", agent);
         assert_eq!(reply(&project, agent, stop)["decision"], refusal, "{agent}");
         for trusts in [false, true] {
             write(&project, GREEN);

@@ -1,6 +1,7 @@
 //! Sessions of the real program with real hooks and scripts as agents.
 
 mod answers;
+mod check_history;
 mod checkout;
 mod commands;
 mod ending;
@@ -9,6 +10,7 @@ mod governor;
 mod lifecycle;
 mod prompts;
 mod proven;
+mod rooms;
 mod running;
 mod scripts;
 mod stopping;

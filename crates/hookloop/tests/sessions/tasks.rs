@@ -166,7 +166,8 @@ fn why_names_the_proof_of_each_task_of_a_session() {
             .collect();
         let proof = format!("gate tests passed on {}", receipt["tree"].as_str().unwrap());
         let gates: Vec<_> = reasons.iter().filter(|reason| reason.starts_with("gate ")).collect();
-        assert_eq!(gates, [&proof.as_str()], "{task}");
+        assert_eq!(gates.len(), 1, "{task}: {gates:?}");
+        assert!(gates[0].starts_with(&proof), "{task}: {gates:?}");
         assert!(reasons.iter().any(|reason| reason.ends_with(iterations)), "{task}: {reasons:?}");
     }
 }

@@ -3,7 +3,7 @@
 //! - [`browser`]: Chromium, controlled by the DevTools protocol; [`server`]: the running server
 //! - [`login`]: login and logout
 //! - [`living`]: pages with live updates; [`deciding`]: decisions of people on pages
-//! - [`undoing`]: the undo of a session on its page
+//! - [`undoing`]: the undo of a session on its page; [`checking`]: the checks of its gates
 //! - [`lists`]: lists on pages
 //! - [`hostile`]: text with markup and scripts in every field of a page
 //! - [`speed`]: large projects, and clients that stop reading
@@ -11,6 +11,7 @@
 #![expect(clippy::unwrap_used, clippy::print_stderr, reason = "tests, which tell their figures")]
 
 mod browser;
+mod checking;
 mod deciding;
 mod hostile;
 mod lists;

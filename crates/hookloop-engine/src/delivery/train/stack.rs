@@ -1,15 +1,23 @@
 //! Stacks queue entries on top of each other, and finds the first that fails.
 
+use std::sync::Arc;
+
 use hookloop_core::gates::{self, GateResult, GateRun};
 use hookloop_core::hook::Hook;
 use hookloop_core::point::Point;
-use hookloop_git::repo::{CommitId, MergeHow, MergedOnto};
+use hookloop_git::repo::{CommitId, MergeHow, MergedOnto, ScratchCheckout};
 use hookloop_git::step_error::StepError;
+use hookloop_hooks::gate_room::RoomPlace;
 use hookloop_hooks::hook_context::needs_changes;
 use hookloop_hooks::hook_run::HookRun;
+use hookloop_process::Cancel;
 
 use super::{MergeResult, MergeTrain, TrainEntry, TrainError, TrainPlace, reason_of};
 use crate::delivery_context::message;
+use crate::session::room_entry::SessionRoom;
+
+/// The name under which the train uses a room.
+const SESSION: &str = "merge-train";
 
 /// A queue entry, and the commit that merges it on top of its predecessors.
 #[derive(Clone, Debug)]
@@ -271,6 +279,10 @@ impl MergeTrain<'_> {
         let changes = self.changes(base, commit, &tests)?;
         let at = TrainPlace::new(&place, changes.as_deref());
         self.set_up(entries, &at);
+        let mut room = SessionRoom::default();
+        let room = self.room_of(&scratch, &mut room)?;
+        let place = place.in_room(room);
+        let at = TrainPlace::new(&place, changes.as_deref());
         let mut runs: Vec<(HookRun, Hook)> = Vec::new();
         for (entry, point, hook) in tests {
             let ran = self.run(std::slice::from_ref(&hook), &point, entry, &at);
@@ -298,16 +310,34 @@ impl MergeTrain<'_> {
         })
     }
 
-    /// Runs the `session_start` hooks, which prepare each checkout.
+    /// Returns the box of the gates in a scratch checkout, which is their room.
+    fn room_of(
+        &self,
+        scratch: &ScratchCheckout,
+        room: &mut SessionRoom,
+    ) -> Result<Option<Arc<RoomPlace>>, TrainError> {
+        let retry = |why: String| StepError::Retry { why };
+        let cancel = match self.cancel {
+            Some(cancel) => cancel.clone(),
+            None => Cancel::new().map_err(|error| retry(error.to_string()))?,
+        };
+        let directories = (scratch.path.as_path(), scratch.project.as_path());
+        room.box_checkout(self.runner, directories, (SESSION, &cancel)).map_err(retry)?;
+        Ok(room.place.clone())
+    }
+
+    /// Runs the hooks that prepare each checkout.
     fn set_up(&self, entries: &[StackedEntry], at: &TrainPlace<'_>) {
         let mut done: Vec<Hook> = Vec::new();
-        for StackedEntry { entry, .. } in entries {
-            let kind = entry.task.spec.kind.as_deref();
-            let hooks = self.hooks.resolve(Point::SessionStart.name(), kind).into_iter().cloned();
-            let hooks: Vec<Hook> =
-                hooks.filter(|hook| !done.iter().any(|known| known.is_alike(hook))).collect();
-            self.run(&hooks, &Point::SessionStart, entry, at);
-            done.extend(hooks);
+        for point in [Point::SessionStart, Point::Setup] {
+            for StackedEntry { entry, .. } in entries {
+                let kind = entry.task.spec.kind.as_deref();
+                let hooks = self.hooks.resolve(point.name(), kind).into_iter().cloned();
+                let hooks: Vec<Hook> =
+                    hooks.filter(|hook| !done.iter().any(|known| known.is_alike(hook))).collect();
+                self.run(&hooks, &point, entry, at);
+                done.extend(hooks);
+            }
         }
     }
 

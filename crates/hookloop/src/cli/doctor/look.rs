@@ -177,6 +177,7 @@ fn machine() -> Vec<Finding> {
         }
     });
     findings.extend(doctor::examine_keeping());
+    findings.push(doctor::examine_room_support());
     let terminal = if std::io::stdout().is_terminal() {
         terminal_size::terminal_size().map_or_else(
             || "unknown size".to_owned(),
@@ -197,6 +198,7 @@ impl DoctorFacts {
         findings.extend(doctor::examine_space("space of the project", &self.directory));
         let place = self.place.as_ref();
         findings.extend(place.and_then(|place| doctor::examine_snapshots(&place.state)));
+        findings.extend(place.and_then(|place| doctor::examine_rooms(&place.state)));
         let file = diagnostics::file_in(self.place.as_ref().map_or(home, |place| &place.state));
         let file_state = if file.exists() { "" } else { " (no warnings yet)" };
         let message = format!("warnings are in {}{file_state}", file.display());

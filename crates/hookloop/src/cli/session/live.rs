@@ -226,10 +226,15 @@ impl<'o> LiveSession<'o> {
         for receipt in session.receipts.iter().filter(|receipt| receipt.is_green()) {
             let tree = receipt.tree.as_deref().map(|tree| format!("tree {tree}"));
             let tree = present::on_tree(tree.as_deref());
-            let took = present::duration(receipt.duration_ms);
+            // A receipt that is used again has no duration of its own.
+            let took = match receipt.reused_from {
+                Some(_) => String::new(),
+                None => format!(" in {}", present::duration(receipt.duration_ms)),
+            };
             self.out.line(format_args!(
-                "  {DIM}receipt: {} passed in {took} {tree}{DIM:#}",
-                plain(&receipt.gate)
+                "  {DIM}receipt: {} passed{took} {tree}{}{DIM:#}",
+                plain(&receipt.gate),
+                present::evidence(receipt)
             ))?;
         }
         if let Some(text) = present::outputs_left(session) {
@@ -283,6 +288,13 @@ impl SessionObserver for LiveSession<'_> {
                 let files = plain(files);
                 self.line(format!(
                     "  files changed while the gates ran, so they run again: {files}"
+                ));
+            }
+            SessionUpdate::GatesWrote { .. } if self.out.json => {}
+            SessionUpdate::GatesWrote { files } => {
+                let files = plain(files);
+                self.line(format!(
+                    "  gates wrote new files, which are not part of the work: {files}"
                 ));
             }
             SessionUpdate::Ran(_) => {}

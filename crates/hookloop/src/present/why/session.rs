@@ -16,7 +16,7 @@ use super::{FAILURES_SHOWN, RECORD_MAX, StateReasons};
 use crate::environment::machine;
 use crate::error::CliResult;
 use crate::present::outcome::{is_unpriced_limit, no_changes_advice, why_unproven};
-use crate::present::{files_after, now, on_tree, session as sessions};
+use crate::present::{evidence, files_after, now, on_tree, session as sessions};
 
 /// The start of a reason that is a receipt of a gate.
 pub(crate) const RECEIPT: &str = "receipt: ";
@@ -32,7 +32,8 @@ pub(crate) fn of_session(row: &SessionRow, session: &Session, is_running: bool) 
     }
     for receipt in &session.receipts {
         let tree = on_tree(receipt.tree.as_deref());
-        reasons.push(format!("{RECEIPT}{} {} {tree}", receipt.gate, receipt.status));
+        let evidence = evidence(receipt);
+        reasons.push(format!("{RECEIPT}{} {} {tree}{evidence}", receipt.gate, receipt.status));
     }
     reasons.extend(files_after(session.turns, session.last_tree.as_deref()));
     reasons.push(counts(session));

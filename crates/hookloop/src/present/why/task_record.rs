@@ -11,7 +11,7 @@ use hookloop_engine::project::Project;
 
 use super::RECORD_MAX;
 use crate::error::CliResult;
-use crate::present::on_tree;
+use crate::present::{evidence, on_tree};
 
 /// Events of a session that are read for its work on a task.
 const SESSION_EVENTS_MAX: usize = 100_000;
@@ -75,7 +75,8 @@ fn started_lines(project: &Project, id: &TaskId, claim: &Claim) -> CliResult<Vec
     let mut lines = vec![format!("{session}{of} claimed the task: {} in {iterations}", plan.agent)];
     for receipt in receipts {
         let tree = on_tree(receipt.tree.as_deref());
-        lines.push(format!("gate {} {} {tree}", receipt.gate, receipt.status));
+        let evidence = evidence(&receipt);
+        lines.push(format!("gate {} {} {tree}{evidence}", receipt.gate, receipt.status));
     }
     Ok(lines)
 }

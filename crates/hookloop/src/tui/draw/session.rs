@@ -12,7 +12,7 @@ use super::{cell, choose, first, put, put_all, said, wrapped};
 use crate::output::cut;
 use crate::present;
 use crate::present::{StepSeverity, clock, now};
-use crate::tui::data::{AgentOutput, SessionContent};
+use crate::tui::data::{AgentOutput, GateLine, SessionContent};
 use crate::tui::state::ScreenState;
 use crate::tui::steps;
 use crate::tui::theme::{BOLD, DIM, PLAIN, sign, state_name};
@@ -21,6 +21,10 @@ use crate::tui::theme::{BOLD, DIM, PLAIN, sign, state_name};
 const PARTS: u16 = 24;
 /// A narrower screen has no room for it.
 const PARTS_FROM: u16 = 60;
+/// Gates whose checks are shown.
+const GATES_MAX: u16 = 3;
+/// The steps get at least this many times as many lines as the gates.
+const STEPS_SHARE: u16 = 3;
 
 pub(super) fn draw(state: &ScreenState, frame: &mut Frame<'_>, area: Rect) {
     let Some(shown) = &state.shown else {
@@ -39,6 +43,10 @@ pub(super) fn draw(state: &ScreenState, frame: &mut Frame<'_>, area: Rect) {
         Constraint::Fill(2),
     ];
     let [top, blank, middle, rule, said_area] = Layout::vertical(rows).areas(area);
+    let gates = u16::try_from(shown.gates.len()).unwrap_or(u16::MAX);
+    let gates = gates.min(GATES_MAX).min(middle.height / (STEPS_SHARE + 1));
+    let rows = [Constraint::Fill(1), Constraint::Length(gates)];
+    let [middle, gates_area] = Layout::vertical(rows).areas(middle);
     put_all(frame, top, heading(state, shown));
     let parts_width = if area.width >= PARTS_FROM { PARTS } else { 0 };
     let columns = [Constraint::Length(parts_width), Constraint::Fill(1)];
@@ -46,6 +54,7 @@ pub(super) fn draw(state: &ScreenState, frame: &mut Frame<'_>, area: Rect) {
     put(frame, blank, titles(state, parts_width));
     draw_parts(state, shown, frame, parts);
     draw_steps(state, shown, frame, steps);
+    put_all(frame, gates_area, shown.gates.iter().map(|gate| checks(state, gate)));
     put(frame, rule, waiting(state, shown));
     put_all(frame, said_area, speech(state, shown, said_area));
 }
@@ -167,6 +176,21 @@ fn draw_steps(state: &ScreenState, shown: &SessionContent, frame: &mut Frame<'_>
             choose(frame, row);
         }
     }
+}
+
+/// Returns the checks of a gate's newest run: their counts, and the slowest ones.
+fn checks(state: &ScreenState, line: &GateLine) -> Line<'static> {
+    let is_red = line.counts.failed > 0;
+    let severity = if is_red { StepSeverity::Bad } else { StepSeverity::Good };
+    let counts = format!("{}: {}", line.gate, present::check_counts(line.counts));
+    let mut spans = vec![said(&counts, state.theme.severity(severity))];
+    if !line.slowest.is_empty() {
+        let slowest =
+            line.slowest.iter().map(|(id, ms)| format!("{id} {}", present::duration(*ms)));
+        let slowest: Vec<String> = slowest.collect();
+        spans.push(said(&format!("  slowest: {}", slowest.join(", ")), DIM));
+    }
+    Line::from(spans)
 }
 
 fn waiting(state: &ScreenState, shown: &SessionContent) -> Line<'static> {

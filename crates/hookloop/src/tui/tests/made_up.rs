@@ -226,6 +226,7 @@ pub(super) fn shown() -> SessionContent {
         machine: "desk".to_owned(),
         timeline: Arc::new(Timeline::of(bodies.iter().map(|(at, body)| (*at, body))).unwrap()),
         session: Arc::new(Session::of(bodies.iter().map(|(_, body)| body)).unwrap()),
+        gates: Arc::default(),
         heard: AgentOutput::Here(said),
         now: None,
     }

@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex};
 use hookloop_core::excerpt::first_chars;
 use hookloop_core::id::{SessionId, Subject};
 use hookloop_core::session::plan::CompactCount;
-use hookloop_core::session::{Session, SessionPhase, SessionState, SessionWork};
+use hookloop_core::session::{Receipt, Session, SessionPhase, SessionState, SessionWork};
+use hookloop_engine::check_history::CheckHistory;
 use hookloop_engine::session::lookup;
 use hookloop_engine::store::SessionRow;
 use minijinja::context;
@@ -25,6 +26,8 @@ const ON_A_PAGE: usize = 20;
 /// Texts that wait, and how much of each.
 const WAITING_MAX: usize = 20;
 const WAITING_CHARS: usize = 2_000;
+/// Slowest checks of a gate on a page.
+const SLOWEST_SHOWN: usize = 5;
 
 const FACTS: PagePart = PagePart::new("facts", "Now", &[Topic::This]).every(10);
 /// The step changes without an event.
@@ -96,10 +99,7 @@ fn facts(visit: &PageVisit<'_>, row: &SessionRow, record: &SessionRecord) -> Cli
         iteration => row.iteration, iterations_max => limits.max_iterations,
         tokens => CompactCount(row.tokens).to_string(), tokens_max => CompactCount(limits.max_tokens).to_string(),
         cost => row.cost().of(limits.max_cost_micros),
-        receipts => session.receipts.iter().map(|receipt| context! {
-            gate => &receipt.gate, status => receipt.status.name(), class => class(receipt.status.name()),
-            tree => receipt.tree.as_deref().map(present::short_hash),
-        }).collect::<Vec<_>>(),
+        receipts => session.receipts.iter().map(|receipt| gate(receipt, &record.checks)).collect::<Vec<_>>(),
         is_pausing => session.pause_requested && is_running,
         can_pause => is_running && !is_external && !session.pause_requested,
         can_stop => is_running && !is_external,
@@ -108,6 +108,27 @@ fn facts(visit: &PageVisit<'_>, row: &SessionRow, record: &SessionRecord) -> Cli
         undo_link => can_undo.then(|| visit.address(&format!("sessions/{}/undo", row.id))),
         action => visit.address("do"),
     })
+}
+
+/// A gate of the last run: its result, the counts of its checks, its room and its slowest checks.
+fn gate(receipt: &Receipt, checks: &CheckHistory) -> Value {
+    let slowest = checks.gate(&receipt.gate).map(|gate| gate.slowest(SLOWEST_SHOWN));
+    let slowest = slowest.into_iter().flatten();
+    let slowest: Vec<Value> =
+        slowest.map(|(id, ms)| context! { id, took => present::duration(ms) }).collect();
+    let counts = receipt.checks.map(|counts| {
+        context! { passed => counts.passed, failed => counts.failed, skipped => counts.skipped }
+    });
+    // A receipt that is used again has no duration of its own.
+    let is_own = receipt.reused_from.is_none();
+    context! {
+        gate => &receipt.gate, point => &receipt.point, status => receipt.status.name(), class => class(receipt.status.name()),
+        tree => receipt.tree.as_deref().map(present::short_hash),
+        took => is_own.then(|| present::duration(receipt.duration_ms)),
+        room => receipt.room.as_ref().map(present::room),
+        reused_from => &receipt.reused_from,
+        counts, slowest,
+    }
 }
 
 /// Returns the number of the last turn that began; 0 if none did.

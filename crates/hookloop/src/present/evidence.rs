@@ -1,0 +1,79 @@
+//! The evidence behind a receipt in words: the counts of its checks, and the place where the gate ran.
+
+use hookloop_core::checks::{CheckCounts, CheckOutcome};
+use hookloop_core::session::Receipt;
+use hookloop_core::session::facts::{BuildState, GateRoom, RoomKind};
+
+use crate::sanitize::plain;
+
+/// Counts checks by outcome: "412 passed, 2 failed, 3 skipped".
+pub(crate) fn check_counts(counts: CheckCounts) -> String {
+    let CheckCounts { passed, failed, skipped } = counts;
+    let mut text = format!("{passed} {}", CheckOutcome::Passed.name());
+    for (count, outcome) in [(failed, CheckOutcome::Failed), (skipped, CheckOutcome::Skipped)] {
+        if count > 0 {
+            text.push_str(&format!(", {count} {}", outcome.name()));
+        }
+    }
+    text
+}
+
+/// Names the directory in which a gate ran.
+pub(crate) fn room(room: &GateRoom) -> &'static str {
+    match (room.kind, room.build) {
+        (RoomKind::Here, _) => "in the working directory",
+        (RoomKind::Clean, Some(BuildState::Warm)) => "clean room, warm",
+        (RoomKind::Clean, Some(BuildState::Cold)) => "clean room, cold",
+        (RoomKind::Clean, None) => "clean room",
+    }
+}
+
+/// Returns the end of a line about a receipt: ": 412 passed, 3 skipped · clean room, cold".
+pub(crate) fn evidence(receipt: &Receipt) -> String {
+    let checks =
+        receipt.checks.map_or_else(String::new, |counts| format!(": {}", check_counts(counts)));
+    let place = match (&receipt.reused_from, &receipt.room) {
+        (Some(session), _) => {
+            format!(" · passed on this tree before (session {})", plain(session))
+        }
+        (None, Some(place)) => format!(" · {}", room(place)),
+        (None, None) => String::new(),
+    };
+    format!("{checks}{place}")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[test]
+    fn a_receipt_tells_its_checks_and_the_place_of_its_gate() {
+        let check = |fields: Value, expected: &str| {
+            let mut receipt = json!({
+                "gate": "tests", "point": "stop", "definition": "x", "status": "passed",
+                "output_sha256": "", "duration_ms": 1,
+            });
+            receipt.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+            let receipt: Receipt = serde_json::from_value(receipt).unwrap();
+            assert_eq!(evidence(&receipt), expected);
+        };
+        let counts = json!({"passed": 412, "failed": 0, "skipped": 3});
+        let room = |kind: &str, build: Value| json!({"kind": kind, "build": build});
+        check(json!({}), "");
+        check(json!({ "checks": &counts }), ": 412 passed, 3 skipped");
+        check(
+            json!({ "checks": &counts, "room": room("clean", json!("cold")) }),
+            ": 412 passed, 3 skipped · clean room, cold",
+        );
+        check(json!({ "room": room("clean", json!("warm")) }), " · clean room, warm");
+        check(json!({ "room": room("here", Value::Null) }), " · in the working directory");
+        check(
+            json!({ "room": room("clean", json!("cold")), "reused_from": "s5" }),
+            " · passed on this tree before (session s5)",
+        );
+        let failed = json!({"passed": 0, "failed": 2, "skipped": 0});
+        check(json!({ "checks": failed }), ": 0 passed, 2 failed");
+    }
+}

@@ -209,7 +209,8 @@ impl Room {
 
     /// Removes everything that is not in the tree, except the setup's result and unchanged copied files.
     ///
-    /// Of the caches, only those stay that the setup left. A setup that is damaged is removed.
+    /// Of the caches, only those stay that the setup left. A setup that is damaged is removed. Files of the tree that a
+    /// gate changed are restored by [`Room::enter`].
     pub fn make_cold(&mut self) -> Result<(), RepoError> {
         self.check_entered()?;
         let tracked = self.tracked()?;
@@ -236,7 +237,8 @@ impl Room {
     /// Records all files that no tree has as the result of the setup with this digest.
     ///
     /// A room has one setup. The files of gates must not be taken for its result, so a warm room is refused: call
-    /// [`Room::make_cold`] before the setup runs.
+    /// [`Room::make_cold`] before the setup runs. Call [`Room::enter`] after it, which restores files of the tree that the
+    /// setup changed.
     pub fn note_setup(&mut self, digest: &str) -> Result<(), RepoError> {
         self.check_entered()?;
         if self.is_warm() {

@@ -192,7 +192,7 @@ fn tests_of_one_name_keep_their_own_outcome_and_cause() {
     assert_eq!(causes, [("same", "first"), ("two same", "second")]);
     assert!(found.is_complete);
     assert_eq!(read(&output).unwrap().failing.len(), 1);
-    // Examples of one item are numbered by their line, in whatever order they end.
+    // Examples of one item are numbered by their line, independent of the order in which they end.
     let example =
         |line: u32, result: &str| format!("test src/a.rs - a (line {line}) ... {result}\n");
     let end = "test result: FAILED. 1 passed; 1 failed; 0 ignored\n";

@@ -204,7 +204,10 @@ impl HookHost<'_> {
         let told = match self.open()? {
             None => self.begin_session()?,
             Some(mut visited) => visited.perform(self.project, self.stop, |session| {
-                session.world().note_prompt_files();
+                // Some agents take feedback for a prompt. Refused work stays refused.
+                if !is_refused(session.session()) {
+                    session.world().note_prompt_files();
+                }
                 Ok(None)
             })?,
         };
@@ -346,10 +349,14 @@ fn note(session: &Session, id: &SessionId) -> Option<String> {
     }
 }
 
+/// Whether the gates refused the session's work.
+fn is_refused(session: &Session) -> bool {
+    session.judged.as_ref().is_some_and(|judged| !judged.is_proof())
+}
+
 /// Returns the note for the user after a turn that changed nothing, if earlier work is not proven.
 fn unproven_note(session: &Session, id: &SessionId) -> Option<String> {
-    let is_refused = session.judged.as_ref().is_some_and(|judged| !judged.is_proof());
-    is_refused.then(|| {
+    is_refused(session).then(|| {
         format!(
             "hookloop: not proven: gates failed, and no file changed since (hookloop sessions show {id})"
         )

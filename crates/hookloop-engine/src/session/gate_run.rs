@@ -1,5 +1,6 @@
 //! Runs gates: in a room or in the working directory, once for each state of the files.
 
+use hookloop_core::builtin::Builtin;
 use hookloop_core::digest::sha256_hex;
 use hookloop_core::event::EventBody;
 use hookloop_core::excerpt::first_chars;
@@ -254,7 +255,12 @@ impl<W: SessionWorld> SessionDriver<'_, W> {
         let output = [run.stdout.as_bytes(), run.stderr.as_bytes()].concat();
         let GateFacts { digest, tools } = self.world.gate_facts(gate);
         let reused = results.reused.get(&gate.name);
-        let has_files = run.in_room || is_in_working_directory(gate) || has_room(gate);
+        let has_files = matches!(
+            gate.handler,
+            HookHandler::Command(_)
+                | HookHandler::Rule(_)
+                | HookHandler::Builtin(Builtin::RunTests)
+        );
         let receipt = Receipt {
             gate: gate.name.clone(),
             point: point.name().to_owned(),

@@ -30,7 +30,7 @@ use crate::snapshot::{StoreLock, unhex};
 const GIT: &str = "git";
 const PERMISSIONS: u32 = 0o777;
 
-/// A move that is under way.
+/// A move that has begun and not ended.
 #[derive(Debug, Default)]
 struct RoomMove {
     checkouts: Vec<CheckoutState>,

@@ -1,4 +1,4 @@
-//! Removes files that a gate left, whatever their modes are and however deep they lie.
+//! Removes files that a gate left, with any mode and at any depth.
 //!
 //! A directory is renamed into the trash of the room first, so it is gone even if it can't be deleted. It is deleted by
 //! open directories: a path may be longer than the system allows, and no link is followed.

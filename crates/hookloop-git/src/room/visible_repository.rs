@@ -1,6 +1,6 @@
 //! The repository that gates see: `.git` among the files of a room.
 //!
-//! It is written anew before each run, and hookloop never reads it. It has no filters, hooks or remotes.
+//! hookloop writes it before each run, and never reads it. It has no filters, hooks or remotes.
 
 use std::fs;
 use std::path::{Path, PathBuf};

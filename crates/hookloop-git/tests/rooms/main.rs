@@ -1,4 +1,4 @@
-//! Tests of rooms with real git: a room has the files of a checkout by hand, whatever gates did to it before.
+//! Tests of rooms with real git: a room has the files of a checkout by hand, after any changes by gates.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 mod campaign;

@@ -93,15 +93,16 @@ fn all_said(output: &Output) -> String {
 fn fixes_a_failed_gate(who: Who) {
     let stage = AgentProject::native(who, GATED, "--project");
     stage.model.extend([
+        Turn::call("I try.", who.run("echo 41 > answer.txt")),
         Turn::say("I am done."),
         Turn::call("I fix it.", who.run("echo 42 > answer.txt")),
         Turn::say("Now I am done.\n<promise>COMPLETE</promise>"),
     ]);
     let output = stage.agent("Make the answer 42");
     let asked = stage.model.requests();
-    assert_eq!(asked.len(), 3, "{}", all_said(&output));
-    assert!(!asked[0].text().contains("the answer is wrong"));
-    assert!(asked[1].text().contains("the answer is wrong"), "{}", asked[1].text());
+    assert_eq!(asked.len(), 4, "{}", all_said(&output));
+    assert!(!asked[1].text().contains("the answer is wrong"));
+    assert!(asked[2].text().contains("the answer is wrong"), "{}", asked[2].text());
     assert_eq!(stage.times_judged(), 2);
     let receipts = stage.logged("receipt_recorded");
     let last = &receipts.last().unwrap()["data"];
@@ -112,11 +113,13 @@ fn fixes_a_failed_gate(who: Who) {
 /// A gate never passes: hookloop's limit ends the retries, and the agent ends normally.
 fn may_stop_after_the_gate_retries(who: Who) {
     let stage = AgentProject::native(who, HOPELESS, "--project");
+    // A turn that changes nothing is not judged.
+    stage.model.extend([Turn::call("I work.", who.run("echo 1 > work.txt"))]);
     // Gemini ends a turn of equal answers by itself.
     stage.model.extend((0..20).map(|at| Turn::say(&format!("I am done, for the {at}. time."))));
     let output = stage.agent("Do it");
     assert_eq!(stage.times_judged(), TIMES, "{}", all_said(&output));
-    assert_eq!(stage.model.requests().len(), TIMES);
+    assert_eq!(stage.model.requests().len(), TIMES + 1);
     let sessions = stage.hookloop(&["sessions", "list"]);
     assert!(format!("{sessions:?}").contains("needs_human"), "{sessions:?}");
 }

@@ -122,7 +122,8 @@ fn assert_record(stage: &AgentProject, remote: &Path, task: &str) {
     assert_eq!(after(" claimed the task: "), who);
     let head = after(&format!("submitted hookloop/{task} at "));
     let tree = run_git(remote, &["rev-parse", &format!("{head}^{{tree}}")]);
-    let mut passed = lines.iter().filter_map(|line| line.strip_prefix("gate written passed on "));
+    let passed = lines.iter().filter_map(|line| line.strip_prefix("gate written passed on "));
+    let mut passed = passed.filter_map(|rest| rest.split_whitespace().next());
     assert_eq!(passed.next_back(), Some(tree.trim()), "{lines:#?}");
     let merged = after("merged as ");
     let ancestors = run_git(remote, &["log", "--format=%H", "main"]);

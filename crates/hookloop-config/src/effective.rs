@@ -145,6 +145,16 @@ pub struct GatekeeperRules {
     pub model: Option<String>,
 }
 
+/// Returns the agent, the model and the instructions of the gatekeeper of that name; none of them if it is not defined.
+pub(crate) fn terms_of(gatekeepers: &[GatekeeperRules], name: &str) -> String {
+    let found = gatekeepers.iter().find(|gatekeeper| gatekeeper.name == name);
+    let Some(GatekeeperRules { agent, prompt, model, .. }) = found else {
+        return String::new();
+    };
+    let word = |word: &Option<String>| word.clone().unwrap_or_default();
+    format!("{} {}: {prompt}", word(agent), word(model)).trim().to_owned()
+}
+
 /// The role of agents that do the work.
 pub const IMPLEMENTER: &str = "implementer";
 /// The role of agents that review.
@@ -157,6 +167,8 @@ pub struct TypeRules {
     pub agents: BTreeMap<String, Vec<String>>,
     /// A task of this type may be complete without a change of files.
     pub no_changes_ok: bool,
+    /// Patterns of tests that work on a task of this type may change, from the top of the repository.
+    pub may_change: Vec<String>,
 }
 
 /// An agent that a task type names and no file defines.
@@ -248,6 +260,12 @@ impl EffectiveConfig {
     /// Returns whether a task of this type may be complete without a change of files.
     pub fn allows_no_changes(&self, kind: Option<&str>) -> bool {
         kind.and_then(|kind| self.types.get(kind)).is_some_and(|rules| rules.no_changes_ok)
+    }
+
+    /// Returns the patterns of tests that work on a task of this type may change.
+    pub fn may_change(&self, kind: Option<&str>) -> &[String] {
+        let rules = kind.and_then(|kind| self.types.get(kind));
+        rules.map_or(&[], |rules| rules.may_change.as_slice())
     }
 
     /// Returns the types that `worker` does not work on.

@@ -1,6 +1,7 @@
 //! The parts of the configuration files in their written form, for serde and the schema.
 
 pub(crate) mod agents;
+pub(crate) mod base_tests;
 pub(crate) mod delivery;
 pub(crate) mod gate_options;
 pub(crate) mod hook_entry;

@@ -18,7 +18,7 @@ use crate::entries::hooks::{HookReader, WorkflowActions, read_workflows};
 use crate::entries::limits::LimitEntries;
 use crate::entries::looping::LoopEntry;
 use crate::entries::room::RoomForm;
-use crate::entries::values::Located;
+use crate::entries::values::{Located, OneOrMany, patterns_inside};
 use crate::entries::{agents, delivery, scheduling};
 use crate::user::{StoreName, UserConfig};
 use crate::yaml::{
@@ -62,14 +62,10 @@ fn parse(text: &str, user: &UserConfig) -> Result<ProjectSettings, ConfigComplai
     let mut types = BTreeMap::new();
     for (name, task_type) in file.task_types {
         delivery::check_type_name(&name, &task_type)?;
-        reader.read(task_type.value.hooks, Some(&name))?;
-        types.insert(
-            name,
-            TypeRules {
-                agents: task_type.value.agents,
-                no_changes_ok: task_type.value.no_changes_ok,
-            },
-        );
+        let TaskType { hooks, agents, no_changes_ok, may_change } = task_type.value;
+        reader.read(hooks, Some(&name))?;
+        let may_change = may_change.map(patterns_inside).transpose()?.unwrap_or_default();
+        types.insert(name, TypeRules { agents, no_changes_ok, may_change });
     }
     for (name, hooks) in agents::own_hooks(&mut file.agents) {
         reader.read_of_agent(hooks, &name)?;
@@ -183,7 +179,7 @@ pub(crate) struct ProjectFile {
     #[serde(default)]
     pub(crate) hooks: HooksByPoint,
     /// Directory in which gates run: `here` (the agent's working directory), `clean` (a clean room), or the settings of a
-    /// clean room [default: `here`]
+    /// clean room [default: `clean`]
     pub(crate) room: Option<Located<RoomForm>>,
     /// Settings of task types, by type [default: none]
     #[serde(default)]
@@ -228,6 +224,9 @@ pub(crate) struct TaskType {
     /// Whether a task of the type may be complete without a change of files [default: false]
     #[serde(default)]
     pub(crate) no_changes_ok: bool,
+    /// Paths or patterns of tests that work on a task of the type may change, one or a list, from the top of the
+    /// repository [default: none]
+    pub(crate) may_change: Option<Located<OneOrMany>>,
 }
 
 #[cfg(test)]

@@ -62,6 +62,7 @@ pub enum ControlledAction {
     RemoveDependency,
     ImportTasks,
     ApproveWork,
+    AllowTestChanges,
     AnswerQuestion,
     DismissItem,
     StartSession,
@@ -100,7 +101,7 @@ const SERVICES: &[ActorKind] = &[ActorKind::Worker, ActorKind::Dispatcher];
 const WORKERS: &[ActorKind] = &[ActorKind::Worker];
 
 impl ControlledAction {
-    pub const ALL: [ControlledAction; 34] = [
+    pub const ALL: [ControlledAction; 35] = [
         ControlledAction::TrustHooks,
         ControlledAction::TrustAgents,
         ControlledAction::SwitchHook,
@@ -111,6 +112,7 @@ impl ControlledAction {
         ControlledAction::RemoveDependency,
         ControlledAction::ImportTasks,
         ControlledAction::ApproveWork,
+        ControlledAction::AllowTestChanges,
         ControlledAction::AnswerQuestion,
         ControlledAction::DismissItem,
         ControlledAction::StartSession,
@@ -149,6 +151,7 @@ impl ControlledAction {
             ControlledAction::RemoveDependency => ("remove a dependency", NOBODY_ELSE),
             ControlledAction::ImportTasks => ("import tasks and configuration", NOBODY_ELSE),
             ControlledAction::ApproveWork => ("approve work", NOBODY_ELSE),
+            ControlledAction::AllowTestChanges => ("allow changes of tests", NOBODY_ELSE),
             ControlledAction::AnswerQuestion => ("answer a question", NOBODY_ELSE),
             ControlledAction::DismissItem => ("dismiss an inbox item", NOBODY_ELSE),
             ControlledAction::StartSession => ("start a session", WORKERS),
@@ -197,6 +200,9 @@ impl ControlledAction {
             matches!(fence, Fence::Override).then_some(ControlledAction::OverrideClaim)
         };
         match command {
+            Command::AddTask { spec, .. } if !spec.may_change.is_empty() => {
+                Some(ControlledAction::AllowTestChanges)
+            }
             Command::AddTask { .. }
             | Command::StartTask { .. }
             | Command::ClaimTask { .. }
@@ -209,6 +215,9 @@ impl ControlledAction {
             Command::RemarkTask { remark: TaskRemark::Note(_), .. } => None,
             Command::RemarkTask { remark: TaskRemark::Answer { .. }, .. } => {
                 Some(ControlledAction::AnswerQuestion)
+            }
+            Command::RemarkTask { remark: TaskRemark::AllowTests(_), .. } => {
+                Some(ControlledAction::AllowTestChanges)
             }
             Command::RemarkTask { fence, .. } => overriding(fence),
             Command::CompleteTask { .. } => Some(ControlledAction::CompleteTask),

@@ -165,6 +165,7 @@ impl CreateTask {
                 kind: self.kind,
                 parent_task_id: self.parent_task_id,
                 not_before: None,
+                may_change: Vec::new(),
             },
             depends_on: self.depends_on,
         }

@@ -173,7 +173,8 @@ pub fn check_spec(spec: &TaskSpec) -> Result<(), Refusal> {
     bounded("description", Some(&spec.description), TEXT_MAX_BYTES)?;
     bounded("type", spec.kind.as_deref(), WORD_MAX_BYTES)?;
     words("labels", &spec.labels)?;
-    words("deliverables", &spec.deliverables)
+    words("deliverables", &spec.deliverables)?;
+    words("may_change", &spec.may_change)
 }
 
 fn bounded(what: &'static str, text: Option<&str>, max: usize) -> Result<(), Refusal> {

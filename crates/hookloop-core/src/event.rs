@@ -24,8 +24,8 @@ use crate::payload::inbox::{NotificationClaimed, NotificationFailed, ProblemDism
 use crate::payload::piped::{HookPointCompleted, PipedOutput};
 use crate::payload::plan::SessionPlan;
 use crate::payload::session::{
-    CheckpointMade, FilesRestored, SessionEnded, SessionOutcome, SessionReopened, SessionResumed,
-    SessionTaskClaimed, SessionTaskReleased, TrustDriftDetected, WorktreeRecreated,
+    AllowedFindings, CheckpointMade, FilesRestored, SessionEnded, SessionOutcome, SessionReopened,
+    SessionResumed, SessionTaskClaimed, SessionTaskReleased, TrustDriftDetected, WorktreeRecreated,
 };
 use crate::payload::turn::{CompletionClaimed, IterationStarted, TurnEnded, TurnStarted};
 use crate::payload::verdict::{
@@ -107,6 +107,8 @@ pub enum EventBody {
     StopHooksCleared(NoData),
     TaskNoted(TaskNoted),
     TaskCheckpointed(TaskCheckpointed),
+    /// A person allowed changes of tests in the work on a task.
+    TestChangesAllowed(AllowedFindings),
     DependencyAdded(TaskDependency),
     DependencyRemoved(RemovedDependency),
     DependencySatisfied(DependencySatisfied),
@@ -301,6 +303,7 @@ mod tests {
         check("stop_hook_registered", json!({"id": "HOOK-1", "hook_type": "default"}));
         check("task_noted", json!({"text": "t"}));
         check("task_checkpointed", json!({"id": "CP-1", "phase": "p", "step": 2}));
+        check("test_changes_allowed", json!({"by": "ada", "digests": ["0f"]}));
         check("completion_claimed", json!({"claim": "COMPLETE"}));
         let at = "2026-11-16T03:00:00.000Z";
         let (goal, spec) = ("g", json!({"deliverables": [], "labels": [], "priority": 2}));

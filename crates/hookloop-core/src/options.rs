@@ -39,8 +39,74 @@ pub struct HookOptions {
     pub room: RoomRules,
     /// At a setup: patterns of the files whose change makes it run again. Empty means all lock files and manifests.
     pub inputs: Vec<String>,
+    /// The tests of the base that run beside this gate; none if they do not run.
+    pub base_tests: Option<BaseTestRules>,
     /// Gates of a machine with the same name do not run at the same time.
     pub exclusive: Option<String>,
+}
+
+/// The rules for the tests of the base, which run against the work beside a gate.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BaseTestRules {
+    /// Patterns of further files that belong to the tests, from the top of the repository.
+    pub protect: Vec<String>,
+    pub expectations: ExpectationPolicy,
+    pub known_failures: KnownFailures,
+}
+
+/// The result if all failing checks of a gate failed before the work began, too.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum KnownFailures {
+    /// The gate fails.
+    #[default]
+    Block,
+    /// The gate passes, and the receipt counts them.
+    Allow,
+}
+
+/// The result if the work changed a test that fails as it was before.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum ExpectationPolicy {
+    /// A person decides.
+    #[default]
+    Ask,
+    /// A gatekeeper decides whether the work asks for the change. A person decides if it does not approve.
+    Review(ExpectationReviewer),
+    /// The change is recorded.
+    Allow,
+}
+
+/// The gatekeeper that reviews changed expectations.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct ExpectationReviewer {
+    /// The gatekeeper or the agent; none is the agent of the session, in a conversation of its own.
+    pub name: Option<String>,
+    /// The agent, the model and the instructions of the gatekeeper.
+    pub terms: String,
+}
+
+impl std::fmt::Display for BaseTestRules {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("on")?;
+        if !self.protect.is_empty() {
+            write!(f, ", protect {}", self.protect.join(", "))?;
+        }
+        match &self.expectations {
+            ExpectationPolicy::Ask => {}
+            ExpectationPolicy::Allow => f.write_str(", expectations: allow")?,
+            ExpectationPolicy::Review(ExpectationReviewer { name, terms }) => {
+                let name = name.as_deref().unwrap_or("the agent");
+                write!(f, ", expectations: review by {name}")?;
+                if !terms.is_empty() {
+                    write!(f, " ({terms})")?;
+                }
+            }
+        }
+        if self.known_failures == KnownFailures::Allow {
+            f.write_str(", known_failures: allow")?;
+        }
+        Ok(())
+    }
 }
 
 /// The room of a gate.
@@ -77,9 +143,9 @@ impl ConfirmAt {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RoomChoice {
     /// A clean checkout of the files that git does not ignore.
+    #[default]
     Clean,
     /// The working directory of the agent.
-    #[default]
     Here,
 }
 

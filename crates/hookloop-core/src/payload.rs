@@ -9,12 +9,14 @@
 //! - [`session_limits`]: the limits of a session
 //! - [`turn`]: turns of an agent
 //! - [`piped`]: texts that wait for a prompt
+//! - [`base_tests`]: tests of the base that ran against the work
 //! - [`evidence`]: rooms and checks of gates
 //! - [`verdict`]: receipts, and the verdicts of stop conditions and gates
 //! - [`session`]: the course of a session
 //! - [`inbox`]: dismissed problems, and messages to people
 //! - [`log`]: events about the log itself
 
+pub mod base_tests;
 pub mod delivery;
 pub mod evidence;
 pub mod hook_run;

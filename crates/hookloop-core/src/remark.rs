@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::payload::plan::StopWhen;
+use crate::payload::session::AllowedFindings;
 
 /// Stop hooks that a task may have.
 pub(crate) const STOP_HOOKS_MAX: usize = 10;
@@ -19,6 +20,11 @@ pub(crate) const QUESTION_MAX_BYTES: usize = 2_000;
 /// The newest notes and checkpoints in the view. The log has all of them.
 pub const NOTES_KEPT: usize = 100;
 pub const CHECKPOINTS_KEPT: usize = 20;
+/// The note to the next agent of a task about changes of tests that a person allows.
+pub const TESTS_ALLOWED: &str = "I allow the changes of tests that the work on this task has made. If nothing else is left to do, report \
+                                 COMPLETE.";
+/// Maximum changes of tests that a person allows at once.
+pub(crate) const ALLOWED_FINDINGS_MAX: usize = 1_000;
 /// The largest checkpoint, as JSON.
 pub(crate) const CHECKPOINT_MAX_BYTES: usize = 64 * 1024;
 
@@ -123,4 +129,6 @@ pub enum TaskRemark {
         text: String,
     },
     Checkpoint(TaskCheckpointed),
+    /// A person allows changes of tests in the work on the task.
+    AllowTests(AllowedFindings),
 }

@@ -47,6 +47,7 @@ pub use turns::RATE_LIMITED_TURNS_MAX;
 
 /// The payloads of a session's events.
 pub mod facts {
+    pub use crate::payload::base_tests::*;
     pub use crate::payload::evidence::*;
     pub use crate::payload::piped::*;
     pub use crate::payload::session::*;

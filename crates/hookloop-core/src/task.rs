@@ -137,6 +137,9 @@ pub struct TaskSpec {
     /// The time before which the task is not ready.
     #[serde(alias = "notBefore", default, skip_serializing_if = "Option::is_none")]
     pub not_before: Option<Timestamp>,
+    /// Patterns of tests that the work may change, from the top of the repository. Only a person sets them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub may_change: Vec<String>,
 }
 
 impl TaskSpec {

@@ -31,6 +31,7 @@ fn session(policy: ConversationPolicy) -> Session {
         delivers: false,
         worker: None,
         no_changes_ok: false,
+        may_change: Vec::new(),
         wants_no_gates: false,
         trace_parent: None,
     });

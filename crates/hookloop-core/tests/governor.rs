@@ -74,6 +74,7 @@ fn plan() -> SessionPlan {
         delivers: false,
         worker: None,
         no_changes_ok: false,
+        may_change: Vec::new(),
         wants_no_gates: false,
         trace_parent: None,
     }

@@ -4,6 +4,9 @@ use std::ffi::OsString;
 
 use hookloop_config::effective::{DeliveryRules, ForgeName};
 use hookloop_core::hook::Hook;
+use hookloop_core::id::SessionId;
+use hookloop_core::options::ExpectationReviewer;
+use hookloop_core::session::facts::{ExpectationVerdict, TestFinding};
 use hookloop_core::shared_budget::Amount;
 use hookloop_core::task::Task;
 use hookloop_git::excerpt::plain_line;
@@ -107,8 +110,45 @@ pub struct DeliveryContext<'a> {
     pub(crate) left: Option<Amount>,
 }
 
-/// Runs the built-in hooks of a delivery.
+/// Changes of tests about which a gatekeeper decides.
+#[derive(Clone, Copy, Debug)]
+pub struct ChangedExpectations<'c> {
+    pub reviewer: &'c ExpectationReviewer,
+    pub session: &'c SessionId,
+    pub task: Option<&'c Task>,
+    /// Messages of persons to the agent.
+    pub messages: &'c [String],
+    pub findings: &'c [TestFinding],
+    /// The trees of the base and of the work.
+    pub trees: (&'c str, &'c str),
+}
+
+/// A question to a gatekeeper: whether the work asks for changes of tests.
+#[derive(Clone, Copy, Debug)]
+pub struct ExpectationQuestion<'q> {
+    pub(crate) project: &'q Project,
+    /// The runner at an empty directory.
+    pub(crate) place: &'q HookRunner,
+    pub(crate) changed: &'q ChangedExpectations<'q>,
+    /// The agent of the session.
+    pub(crate) agent: &'q str,
+    /// The prompt or the specification of the session; empty for tasks.
+    pub(crate) work: &'q str,
+    /// All changes of the work.
+    pub(crate) difference: &'q str,
+    /// The rest of the budget of the session.
+    pub(crate) left: Amount,
+    pub(crate) cancel: &'q Cancel,
+}
+
+/// Runs the built-in hooks of a delivery, and asks gatekeepers.
 pub trait DeliverySteps: std::fmt::Debug + Sync {
+    /// Asks a gatekeeper about changes of tests. The error is for a person.
+    fn review_expectations(
+        &self,
+        question: &ExpectationQuestion<'_>,
+    ) -> Result<ExpectationVerdict, String>;
+
     fn run(
         &self,
         delivery_context: Option<DeliveryContext<'_>>,

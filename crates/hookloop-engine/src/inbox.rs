@@ -17,15 +17,15 @@ use hookloop_core::event::EventBody;
 use hookloop_core::id::{NoticeId, SessionId, Subject, TaskId};
 use hookloop_core::inbox::{Problem, ProblemDismissed, ProblemKey, ProblemKind, ProblemSubject};
 use hookloop_core::refusal::Refusal;
-use hookloop_core::remark::TaskRemark;
-use hookloop_core::session::facts::DecisionMade;
+use hookloop_core::remark::{TESTS_ALLOWED, TaskRemark};
+use hookloop_core::session::facts::{AllowedFindings, DecisionMade};
 use hookloop_core::session::{LimitDecision, SessionOutcome, stop};
 
 use crate::batch::{Batch, EventOrigin};
 use crate::command_outcome::CommandOutcome;
 use crate::error::EngineError;
 use crate::project::Project;
-use crate::session::resume::{self, LimitChanges, ReopenAnswer};
+use crate::session::resume::{self, ReopenAnswer, ResumeChanges};
 use crate::session::{StartError, control, lookup};
 
 /// Problems that are searched for a key.
@@ -67,6 +67,8 @@ pub struct ItemEvidence {
     pub next: Vec<String>,
     /// The effect of each command in `next`, in the same order.
     pub effects: Vec<&'static str>,
+    /// Whether changes of tests can be allowed by an approval.
+    pub can_allow: bool,
     /// The facts as they were when the item was raised.
     pub record: DecisionRecord,
 }
@@ -85,6 +87,9 @@ const RESUME_ANSWER_EFFECT: &str = "the session continues, and its next prompt h
 const RAISE_EFFECT: &str = "the session continues with a higher limit";
 const RETRY_EFFECT: &str = "the gates may fail as often again, and the next prompt has your words";
 const ACCEPT_EFFECT: &str = "the work is taken as it is, without proof";
+const ALLOW_EFFECT: &str = "these changes of tests are allowed, and the gates judge the work again";
+const ALLOW_FOR_TASK_EFFECT: &str =
+    "these changes of tests are allowed, and the task is ready again with the work so far";
 const ABORT_EFFECT: &str = "the session ends";
 
 /// Lists the problems that need a person, the newest last.
@@ -166,6 +171,9 @@ pub fn evidence(project: &Project, problem: &Problem) -> Result<ItemEvidence, In
             let mut choices = vec![(answer, effect)];
             if can_approve {
                 choices.push((format!("hookloop inbox approve {key}"), APPROVE_EFFECT));
+            } else if can_allow(problem, &record) {
+                let approve = format!("hookloop inbox approve {key}");
+                choices.insert(0, (approve, ALLOW_FOR_TASK_EFFECT));
             }
             if is_held {
                 choices.push(("hookloop merge".to_owned(), MERGE_EFFECT));
@@ -188,7 +196,8 @@ pub fn evidence(project: &Project, problem: &Problem) -> Result<ItemEvidence, In
     details.splice(0..0, record.lines());
     let (next, effects) = choices.into_iter().unzip();
     let title = title(project, problem)?;
-    Ok(ItemEvidence { title, details, session, next, effects, record })
+    let can_allow = can_allow(problem, &record);
+    Ok(ItemEvidence { title, details, session, next, effects, can_allow, record })
 }
 
 /// Returns the commands that decide about a session.
@@ -214,8 +223,23 @@ fn session_choices(
         (_, Some(None)) => vec![(resume, RESUME_EFFECT)],
         _ => vec![(format!("{resume} --answer \"…\""), RESUME_ANSWER_EFFECT)],
     };
+    if can_allow(problem, record) {
+        choices.insert(0, (format!("hookloop inbox approve {key}"), ALLOW_EFFECT));
+    }
     choices.push(dismiss);
     choices
+}
+
+/// Whether the problem has changes of tests that a person can allow.
+///
+/// The changes of a task's work are allowed at the task: it can be claimed by another session.
+fn can_allow(problem: &Problem, record: &DecisionRecord) -> bool {
+    let is_allowed_here = match problem.kind {
+        ProblemKind::SessionEnded => record.worked_on.is_none(),
+        ProblemKind::TaskBlocked => true,
+        _ => false,
+    };
+    is_allowed_here && record.allowable.is_some()
 }
 
 /// Adds the facts about a task, and returns whether it has a submission to approve.
@@ -297,7 +321,7 @@ pub fn answer(
         (ProblemSubject::Session(id), _) => {
             let question = stop::question_in(&problem.reason);
             let answer = ReopenAnswer { question: Some(question), text };
-            resume::reopen(project, id, &LimitChanges::default(), Some(&answer))?;
+            resume::reopen(project, id, &ResumeChanges::default(), Some(&answer))?;
             let next = Some(format!("hookloop resume {id}"));
             Ok(DecisionResult { done: CommandOutcome::default(), next })
         }
@@ -355,11 +379,17 @@ pub fn question_of_session(
 
 /// Approves the submission of a task: reviewers are not asked again, but tests run.
 ///
-/// If a session asked about failing gates, its work is accepted without proof.
+/// If a session asked about failing gates, its work is accepted without proof. If a session ended because tests
+/// changed, these changes are allowed, and the gates judge its work again.
 pub fn approve(project: &Project, key: &ProblemKey) -> Result<DecisionResult, InboxError> {
     project.authorize(ControlledAction::ApproveWork)?;
-    if of_key(project, key)?.kind == ProblemKind::SessionAsks {
+    let problem = of_key(project, key)?;
+    if problem.kind == ProblemKind::SessionAsks {
         return store_answer(project, key, (LimitDecision::Accept, None));
+    }
+    let record = decision_record::read(project, &problem)?;
+    if can_allow(&problem, &record) {
+        return allow_tests(project, &problem, record);
     }
     let answer = || match key.about {
         ProblemSubject::Session(_) | ProblemSubject::Budget => {
@@ -378,6 +408,37 @@ pub fn approve(project: &Project, key: &ProblemKey) -> Result<DecisionResult, In
     let command = Command::ApproveTask { id: id.clone(), head: submission.head.clone() };
     let done = decide(project, key, &[command])?;
     Ok(DecisionResult { done, next: Some("hookloop merge".to_owned()) })
+}
+
+/// Allows the changes of tests in the work of a session or a task, which then continues.
+fn allow_tests(
+    project: &Project,
+    problem: &Problem,
+    record: DecisionRecord,
+) -> Result<DecisionResult, InboxError> {
+    let digests = record.allowable.unwrap_or_default();
+    let id = match &problem.key.about {
+        ProblemSubject::Task(id) => id.clone(),
+        ProblemSubject::Session(id) => {
+            let changes = ResumeChanges { allowed_findings: digests, ..ResumeChanges::default() };
+            resume::reopen(project, id, &changes, None)?;
+            let next = Some(format!("hookloop resume {id}"));
+            return Ok(DecisionResult { done: CommandOutcome::default(), next });
+        }
+        ProblemSubject::Budget => return Err(InboxError::NoSuchProblem(problem.key.to_string())),
+    };
+    let fence = Fence::Override;
+    let remark = |remark| Command::RemarkTask { id: id.clone(), remark, fence };
+    let commands = [
+        remark(TaskRemark::AllowTests(AllowedFindings { by: project.actor().to_owned(), digests })),
+        remark(TaskRemark::Answer {
+            question: stop::question_in(&problem.reason).to_owned(),
+            text: TESTS_ALLOWED.to_owned(),
+        }),
+        Command::UnblockTask { id: id.clone() },
+    ];
+    let done = decide(project, &problem.key, &commands)?;
+    Ok(DecisionResult { done, next: next_for_task(project, problem)? })
 }
 
 /// Passes a decision to a session that is waiting for one.

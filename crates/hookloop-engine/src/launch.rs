@@ -67,6 +67,10 @@ pub fn perform<O: SessionObserver>(
         _ => project.hooks()?,
     };
     let SessionAttendance { observer, stop, rest, config } = around;
+    let mut drift = HookDrift::new(runner, config, &hooks, opened.frozen.as_deref());
+    if let SessionWork::Spec(path) = &opened.plan.work {
+        drift.watch(runner.home().join(path));
+    }
     let surroundings = WorldParts {
         project,
         steps: &DeliveryHooks,
@@ -79,7 +83,7 @@ pub fn perform<O: SessionObserver>(
         },
         observer,
         stop,
-        drift: HookDrift::new(runner, config, &hooks, opened.frozen.as_deref()),
+        drift,
         active_ms: opened.active_ms,
         duration_ms: opened.plan.limits.max_duration_ms,
         rest,

@@ -16,6 +16,7 @@ use hookloop_core::command::Command;
 use hookloop_core::event::EventBody;
 use hookloop_core::hook::{Hook, HookHandler, HookRegistry};
 use hookloop_core::id::{SessionId, Subject, TaskId};
+use hookloop_core::session::plan::EXTERNAL;
 use hookloop_core::shared_budget::{Amount, ReservationAnswer, SharedBudget};
 use hookloop_core::trace::TraceParent;
 use hookloop_hooks::exec_context::ExecContext;
@@ -34,6 +35,11 @@ use crate::command_outcome::CommandOutcome;
 use crate::error::EngineError;
 use crate::in_flight_claims::InFlightClaims;
 use crate::log_location::{self, AfterLoss, LaunchContext, LogLocation};
+
+/// Maximum events of a task that are searched for its beginning.
+const TASK_EVENTS_MAX: usize = 10_000;
+/// The beginnings of the names of agents in the log.
+const AGENT_ACTORS: [&str; 3] = ["session:", "agent:", EXTERNAL];
 
 /// The budget that the sessions of a fleet share.
 pub trait FleetBudget: std::fmt::Debug + Send + Sync {
@@ -304,6 +310,16 @@ impl Project {
 
     pub fn caller(&self) -> &Caller {
         &self.caller
+    }
+
+    /// Whether an agent added a task. A task whose beginning is unknown counts as such.
+    pub(crate) fn is_added_by_agent(&self, task: &TaskId) -> Result<bool, EngineError> {
+        let events = self.log().history(&Subject::Task(task.clone()), TASK_EVENTS_MAX)?;
+        let created = events
+            .iter()
+            .find(|stored| matches!(stored.event.body, EventBody::TaskCreated(_)))
+            .map(|stored| stored.event.actor.as_str());
+        Ok(created.is_none_or(|actor| AGENT_ACTORS.iter().any(|prefix| actor.starts_with(prefix))))
     }
 
     fn check(&self, command: &Command) -> Result<(), EngineError> {

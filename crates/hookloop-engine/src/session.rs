@@ -27,6 +27,11 @@
 //! - [`gates`], [`gate_run`], [`gate_results`], [`check_records`]: stop conditions, gates and receipts, and their results
 //! - [`room_entry`], [`session_room`], [`proven`]: the room in which gates run, and gates that need not run again
 //! - [`rooms`]: the list and the removal of rooms, and a shell in a room
+//! - [`base_plan`], `base_tests`, `base_world`: the tests of the base against the work
+//! - `surroundings`: files outside of the project that gates use
+//! - `source_signs`: signs in sources that they are written for the tests
+//! - `unproven_tests`: changed tests of sessions that proved nothing
+//! - [`room_trial`]: one run of a gate in a room, before there is a session
 //! - [`submit`]: from work that the gates have passed to a submission
 //! - [`turn_budget`], [`allowance`]: the budget of a turn
 //! - [`place`], [`place_damage`]: checks and repair of the working directory
@@ -38,6 +43,7 @@
 //! - [`live_world`]: the implementation of the world
 //! - [`agent_turn`]: one turn
 //! - [`prompt`], [`prompt_template`]: the text of a prompt, and its template
+//! - [`spec_file`]: the specification of a session
 //! - [`hook_drift`]: hooks that changed since the start
 //! - [`stop_switch`], [`deadline`]: ending a session from outside or by time
 //! - [`observer`], [`now`], [`live_transcript`]: the session as other processes and people see it
@@ -45,18 +51,23 @@
 pub mod abandoned;
 pub(crate) mod agent_turn;
 pub mod allowance;
+pub(crate) mod base_plan;
+mod base_tests;
+mod base_world;
 mod check_records;
 pub mod checkout;
 pub mod checkout_holder;
 pub mod control;
 mod deadline;
 pub mod drive;
+mod failing_checks;
 mod file_changes;
 mod gate_results;
 mod gate_run;
 mod gates;
 pub(crate) mod hook_drift;
 pub(crate) mod journal;
+mod live_guard;
 pub mod live_transcript;
 pub mod live_world;
 pub mod lookup;
@@ -72,19 +83,25 @@ pub mod prompt_template;
 mod proven;
 pub mod resume;
 pub(crate) mod room_entry;
+mod room_leak;
+pub mod room_trial;
 pub mod rooms;
 pub(crate) mod session_clock;
 pub mod session_directory;
 mod session_room;
+mod source_signs;
+pub(crate) mod spec_file;
 pub mod start_checks;
 pub mod start_error;
 pub mod stop_switch;
 mod submit;
+mod surroundings;
 pub(crate) mod task_steps;
 mod turn_budget;
 pub mod turn_files;
 mod turn_steps;
 pub mod undo;
+mod unproven_tests;
 pub mod world;
 
 pub use allowance::TurnAllowance;

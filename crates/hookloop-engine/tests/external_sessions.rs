@@ -22,7 +22,8 @@ use hookloop_engine::session::{control, lookup};
 use serde_json::Map;
 use tempfile::TempDir;
 
-const GATED: &str = "version: 1\nhooks:\n  stop:\n    - {name: answer, file: answer.txt}\n";
+const GATED: &str =
+    "version: 1\nroom: here\nhooks:\n  stop:\n    - {name: answer, file: answer.txt}\n";
 const COMPLETE: &str = "Done.\n<promise>COMPLETE</promise>";
 
 struct Bed {
@@ -197,7 +198,7 @@ fn without_registered_hooks_the_stop_when_of_the_project_decides() {
 #[test]
 fn a_loop_completes_in_a_project_with_stop_when_tasks() {
     let bed = Bed::new(
-        "version: 1\nloop: {stop_when: tasks}\nhooks:\n  stop:\n    - {name: answer, file: answer.txt}\n",
+        "version: 1\nroom: here\nloop: {stop_when: tasks}\nhooks:\n  stop:\n    - {name: answer, file: answer.txt}\n",
     );
     bed.task("t1");
     bed.write("answer.txt", "42");
@@ -474,8 +475,9 @@ fn a_pending_user_message_is_returned_with_the_completion() {
 
 #[test]
 fn each_validation_with_rules_is_an_iteration() {
-    let bed =
-        Bed::new("version: 1\nhooks:\n  validation:\n    - {name: answer, file: answer.txt}\n");
+    let bed = Bed::new(
+        "version: 1\nroom: here\nhooks:\n  validation:\n    - {name: answer, file: answer.txt}\n",
+    );
     let (tools, id) = bed.iterating(StopPreset::Validation);
     let numbers: Vec<u32> = (0..3).map(|_| tools.validate(&id, "").unwrap().number).collect();
     assert_eq!(numbers, [1, 2, 3]);

@@ -6,12 +6,14 @@
 //! - `checks`: formatters, linters and type checkers
 //! - `ci`: commands of workflows
 //! - `coverage`: projects in subdirectories, and root commands that test them, too
+//! - [`room_search`]: the way in which a gate runs in a clean room
 //! - `tools`: hooks and tasks of other tools
 //! - [`trial`]: runs of the proposed gates
 
 mod checks;
 mod ci;
 mod coverage;
+pub mod room_search;
 mod tools;
 pub mod trial;
 

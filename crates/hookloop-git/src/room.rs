@@ -36,6 +36,7 @@ mod file_times;
 mod index_entries;
 mod kept_paths;
 mod large_pointers;
+mod outward_links;
 mod path_set;
 mod planned_checkouts;
 mod proof;
@@ -49,21 +50,25 @@ mod untracked;
 mod users_refs;
 mod visible_repository;
 
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use hookloop_core::digest::sha256_hex;
 use hookloop_process::{Cancel, KeeperPool};
 
 use self::file_times::{CLOCK_LAG, now_ns};
+use self::path_set::PathSet;
 use self::room_lock::RoomLock;
 use self::room_state::RoomState;
-use self::setup_manifest::SetupManifest;
+use self::setup_manifest::{NewSetup, SetupManifest, SetupOrigin};
 pub use self::slots::{RemovedRooms, RoomInfo, RoomRetention};
 use self::trash::RoomTrash;
 use crate::git::GitVariable;
 use crate::repo::{CommitId, RepoError};
-use crate::snapshot::{NestedSnapshot, SnapshotCommands, Snapshots, store_of};
+use crate::snapshot::{NestedSnapshot, SnapshotCommands, Snapshots, store_of, unhex};
 
 const FILES: &str = "files";
 const CACHES: &str = "caches";
@@ -116,6 +121,8 @@ pub struct Room {
     commands: SnapshotCommands,
     trash: RoomTrash,
     state: RoomState,
+    /// The files of gates that were there when the setup was discarded; none if it runs without them.
+    left: Option<PathSet>,
     _lock: RoomLock,
 }
 
@@ -140,6 +147,8 @@ pub struct RoomChange {
     pub is_new: bool,
     /// The number of files that were written.
     pub written_files: usize,
+    /// The number of files that were there, and that are neither in the tree nor ignored.
+    pub removed_files: usize,
     /// The number of large files of which only the pointers are there.
     pub missing_large_files: usize,
 }
@@ -149,6 +158,8 @@ pub struct RoomChange {
 pub enum SetupState {
     /// A setup with the digest was recorded, and all of its files are unchanged.
     Ready,
+    /// A setup with the digest was recorded in another session and on another tree, or a file that it copied changed.
+    Old,
     NotDone,
     /// A file of the setup was changed or removed.
     Damaged {
@@ -186,9 +197,64 @@ impl Room {
         self.users_objects.as_deref()
     }
 
+    /// Returns the files of the tree, from the top of the room's files.
+    pub fn tree_files(&self) -> Result<Vec<PathBuf>, RepoError> {
+        self.check_entered()?;
+        let files = self.tracked()?.files.into_iter();
+        Ok(files.map(|path| PathBuf::from(OsString::from_vec(path))).collect())
+    }
+
+    /// Returns the repositories in the room that the tree does not name, with their trees.
+    pub fn unnamed_trees(&self) -> Vec<(PathBuf, String)> {
+        let nested = self.state.checkouts.iter().filter(|it| !it.path.is_empty());
+        let unnamed = nested.filter(|it| it.commit.is_none());
+        unnamed.filter_map(|it| Some((path_of(&it.path)?, it.tree.clone()))).collect()
+    }
+
+    /// Returns the repositories of which the room has the committed files only, although the user's have others.
+    pub fn uncommitted(&self) -> Vec<PathBuf> {
+        let behind = self.state.checkouts.iter().filter(|it| it.is_behind);
+        behind.filter_map(|it| path_of(&it.path)).collect()
+    }
+
+    /// Returns the links of the tree that lead out of the room's files, at most `max`.
+    ///
+    /// `top` is the working directory on which the files are mounted.
+    pub fn links_outside(&self, top: &Path, max: usize) -> Result<Vec<PathBuf>, RepoError> {
+        self.check_entered()?;
+        outward_links::find(self, top, max)
+    }
+
+    /// Removes the files of the setup, and leaves those of gates.
+    ///
+    /// The result of the setup that runs next holds for this session, until the room is cold: it ran among these files.
+    pub fn discard_setup_files(&mut self) -> Result<(), RepoError> {
+        self.check_entered()?;
+        let mut known = self.tracked()?;
+        if let Some(setup) = SetupManifest::read(&self.directory)? {
+            setup.discard(&self.directory, &known, &self.trash)?;
+        }
+        SetupManifest::remove(&self.directory)?;
+        self.trash.empty();
+        self.copy_paths()?.iter().for_each(|copy| known.add_file(copy));
+        self.left = Some(known.others(&self.files)?);
+        Ok(())
+    }
+
+    /// Returns the digest of the tags, the branches and the commit of HEAD that gates see; `None` without a repository.
+    pub fn refs_digest(&self) -> Option<&str> {
+        self.state.refs.as_deref()
+    }
+
     /// Returns whether files of an earlier run of this session may be there.
     pub fn is_warm(&self) -> bool {
         self.state.is_warm && self.state.session == self.session
+    }
+
+    /// Records that the last command in the room ended. Its verdict is recorded by [`Room::note_run`].
+    pub fn note_pause(&mut self) {
+        self.state.has_run_ended = true;
+        self.state.latest_ns = self.state.latest_ns.max(now_ns());
     }
 
     /// Returns whether a run wrote to the room whose gates were refused.
@@ -213,11 +279,24 @@ impl Room {
     /// gate changed are restored by [`Room::enter`].
     pub fn make_cold(&mut self) -> Result<(), RepoError> {
         self.check_entered()?;
+        self.left = None;
         let tracked = self.tracked()?;
         let copies = self.unchanged_copies()?;
         self.clear(tracked, &copies)?;
         self.trash.empty();
         self.state.save(&self.directory)
+    }
+
+    /// Removes the result of an earlier setup, with all files that earlier runs left.
+    ///
+    /// A later setup must not build upon it, and gates without a setup must not see it.
+    pub fn discard_setup(&mut self) -> Result<(), RepoError> {
+        self.check_entered()?;
+        if SetupManifest::digest(&self.directory)?.is_none() {
+            return Ok(());
+        }
+        SetupManifest::remove(&self.directory)?;
+        self.make_cold()
     }
 
     /// Returns the state of the setup with this digest.
@@ -228,10 +307,34 @@ impl Room {
         let Some(manifest) = SetupManifest::read(&self.directory)? else {
             return Ok(SetupState::NotDone);
         };
-        Ok(match manifest.find_damage(&self.directory) {
-            None => SetupState::Ready,
-            Some(path) => SetupState::Damaged { path },
-        })
+        if let Some(path) = manifest.find_damage(&self.directory) {
+            return Ok(SetupState::Damaged { path });
+        }
+        let is_current =
+            SetupManifest::holds_for(&self.directory, &self.setup_origin(), &self.tracked()?)?;
+        Ok(if is_current { SetupState::Ready } else { SetupState::Old })
+    }
+
+    /// Returns a file of the recorded setup that was changed or removed.
+    pub fn setup_damage(&self) -> Result<Option<PathBuf>, RepoError> {
+        let manifest = SetupManifest::read(&self.directory)?;
+        Ok(manifest.and_then(|manifest| manifest.find_damage(&self.directory)))
+    }
+
+    /// Returns whether the result of the setup was made on the trees that are in the room. True without a setup.
+    pub fn has_setup_of_its_trees(&self) -> Result<bool, RepoError> {
+        let origin = SetupManifest::origin(&self.directory)?;
+        Ok(origin.is_none_or(|origin| origin.trees == self.setup_origin().trees))
+    }
+
+    fn setup_origin(&self) -> SetupOrigin {
+        let lines = self.state.checkouts.iter();
+        let lines: Vec<String> = lines.map(|it| format!("{} {}\n", it.path, it.tree)).collect();
+        SetupOrigin {
+            trees: sha256_hex(lines.concat()),
+            refs: self.state.refs.clone(),
+            session: self.session.clone(),
+        }
     }
 
     /// Records all files that no tree has as the result of the setup with this digest.
@@ -241,14 +344,18 @@ impl Room {
     /// setup changed.
     pub fn note_setup(&mut self, digest: &str) -> Result<(), RepoError> {
         self.check_entered()?;
-        if self.is_warm() {
+        if self.is_warm() && self.left.is_none() {
             let why = "the setup ran among files that gates left: it is not recorded";
             return Err(RepoError::permanent(why));
         }
-        let tracked = self.tracked()?;
-        let copies = self.copy_paths()?;
-        let is_copy = |path: &[u8]| copies.iter().any(|copy| copy == path);
-        SetupManifest::record(&self.directory, digest, &tracked, &is_copy)?;
+        let (tracked, copies) = (self.tracked()?, self.copy_paths()?);
+        let mut origin = self.setup_origin();
+        if self.left.is_some() {
+            origin.trees.clear();
+        }
+        let left = self.left.as_ref();
+        let setup = NewSetup { digest, origin, tracked: &tracked, copies: &copies, left };
+        SetupManifest::record(&self.directory, &setup)?;
         let now = now_ns();
         self.state.latest_ns = self.state.latest_ns.max(now);
         self.state.last_used_ns = now;
@@ -264,6 +371,11 @@ impl Room {
         }
         Ok(())
     }
+}
+
+/// Returns the path with these hexadecimal digits.
+fn path_of(digits: &str) -> Option<PathBuf> {
+    unhex(digits).ok().map(|path| PathBuf::from(OsString::from_vec(path)))
 }
 
 /// Waits until the clock of files shows another time.

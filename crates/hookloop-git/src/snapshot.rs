@@ -12,8 +12,10 @@ mod checkout_settings;
 mod commands;
 mod commit_settings;
 mod commit_tree;
+mod edited_tree;
 mod file_changes;
 mod head;
+mod ignored_files;
 mod nested;
 mod place;
 mod quick;
@@ -35,6 +37,7 @@ use hookloop_process::{Cancel, KeeperPool};
 
 pub(crate) use self::checkout_settings::CheckoutSettings;
 pub(crate) use self::commands::{CommandFiles, ReadableObjects, SnapshotCommands};
+pub use self::edited_tree::TreeEdit;
 pub use self::file_changes::{ChangedPath, FileChange, FileState};
 use self::place::{PlaceState, SnapshotPlace};
 pub(crate) use self::record::unhex;
@@ -204,6 +207,28 @@ impl Snapshots {
             fields.next().map(|path| (from_project(&prefix, path), changed))
         };
         Ok(said.split('\0').filter_map(read).collect())
+    }
+
+    /// Returns the difference between two trees as text. The error names a difference of more than `max` bytes.
+    pub fn difference(&self, from: &str, to: &str, max: usize) -> Result<String, RepoError> {
+        let args = [
+            "diff-tree",
+            "-r",
+            "-p",
+            "--no-renames",
+            "--no-ext-diff",
+            "--no-textconv",
+            "--no-color",
+            from,
+            to,
+        ];
+        let said = self.store(&args)?;
+        match said.len() > max {
+            true => Err(RepoError::Permanent {
+                why: format!("the difference has {} bytes, and at most {max} are read", said.len()),
+            }),
+            false => Ok(String::from_utf8_lossy(&said).into_owned()),
+        }
     }
 
     /// Returns the commit that is checked out; `None` without a repository, or in one without commits.

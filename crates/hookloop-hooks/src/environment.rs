@@ -16,22 +16,35 @@ const NAMES_MAX: usize = 1_000;
 /// Number of directories above a member that are searched for the root of its workspace.
 const PARENTS_MAX: usize = 8;
 /// Files with the requirements of a Python project, one on each line.
-const REQUIREMENTS: [&str; 5] = [
+pub(crate) const REQUIREMENTS: [&str; 5] = [
     "requirements.txt",
     "requirements-dev.txt",
     "dev-requirements.txt",
     "requirements-test.txt",
     "test-requirements.txt",
 ];
-/// Lock files of Python's package managers, and the command that installs the packages.
-const PYTHON_SETUPS: [(&str, &str); 4] = [
-    ("uv.lock", "uv sync"),
-    ("poetry.lock", "poetry install"),
-    ("pdm.lock", "pdm install"),
-    ("Pipfile.lock", "pipenv install --dev"),
+/// Lock files of Python's package managers.
+pub(crate) const PYTHON_SETUPS: [PythonSetup; 4] = [
+    PythonSetup { lock: "uv.lock", typed: "uv sync", in_room: "uv sync" },
+    PythonSetup { lock: "poetry.lock", typed: "poetry install", in_room: "poetry install" },
+    PythonSetup { lock: "pdm.lock", typed: "pdm install", in_room: "pdm sync" },
+    PythonSetup {
+        lock: "Pipfile.lock",
+        typed: "pipenv install --dev",
+        in_room: "pipenv sync --dev",
+    },
 ];
 /// Directories with Python files that are not a package of the project.
 const NO_PACKAGES: [&str; 4] = ["tests", "test", "docs", "build"];
+
+/// The commands that install the packages of a lock file.
+pub(crate) struct PythonSetup {
+    pub(crate) lock: &'static str,
+    /// The command for people.
+    pub(crate) typed: &'static str,
+    /// The command that installs exactly the locked packages, for a clean room.
+    pub(crate) in_room: &'static str,
+}
 
 /// Returns the facts about the environment in a directory's files. Skips unreadable files.
 pub fn facts(directory: &Path) -> EnvironmentFacts {
@@ -54,14 +67,9 @@ pub fn facts(directory: &Path) -> EnvironmentFacts {
     if let Some(text) = read("pyproject.toml") {
         python_dependencies.extend(declared_in_pyproject(&text));
     }
-    let is_installable = || {
-        let pyproject = read("pyproject.toml").unwrap_or_default();
-        let has_project = |line: &str| matches!(line.trim(), "[project]" | "[build-system]");
-        pyproject.lines().any(has_project) || has("setup.py") || has("setup.cfg")
-    };
-    let by_lock = PYTHON_SETUPS.iter().find(|(file, _)| has(file)).map(|(_, setup)| *setup);
+    let by_lock = PYTHON_SETUPS.iter().find(|setup| has(setup.lock)).map(|setup| setup.typed);
     let by_files = || match () {
-        () if is_installable() => Some("pip install -e ."),
+        () if is_installable(&project) => Some("pip install -e ."),
         () if has("requirements.txt") => Some("pip install -r requirements.txt"),
         () => None,
     };
@@ -87,27 +95,71 @@ pub fn facts(directory: &Path) -> EnvironmentFacts {
     facts
 }
 
+/// Whether pip can install the Python project.
+pub(crate) fn is_installable(project: &TestedProject) -> bool {
+    let has = |file: &str| matches!(project.has(file), Ok(true));
+    let pyproject = project.read("pyproject.toml").ok().flatten().unwrap_or_default();
+    let has_project = |line: &str| matches!(line.trim(), "[project]" | "[build-system]");
+    pyproject.lines().any(has_project) || has("setup.py") || has("setup.cfg")
+}
+
+/// A list of requirements in `pyproject.toml` that is installed on request.
+pub(crate) struct PythonExtra {
+    pub(crate) kind: ExtraKind,
+    pub(crate) name: String,
+    /// As they are written, such as `pytest>=8; python_version > "3.9"`.
+    pub(crate) requirements: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ExtraKind {
+    /// `project.optional-dependencies`
+    Extra,
+    /// `dependency-groups`
+    Group,
+}
+
+/// Whether a name can be part of a command.
+pub(crate) fn is_plain(name: &str) -> bool {
+    !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || "._-".contains(c))
+}
+
+/// Returns the extras and groups in `pyproject.toml` whose names can be part of a command.
+pub(crate) fn python_extras(project: &TestedProject) -> Vec<PythonExtra> {
+    let Ok(Some(document)) = members::toml(project, "pyproject.toml") else { return Vec::new() };
+    let tables = [
+        (ExtraKind::Extra, &["project", "optional-dependencies"][..]),
+        (ExtraKind::Group, &["dependency-groups"]),
+    ];
+    let mut found = Vec::new();
+    for (kind, keys) in tables {
+        let table = members::value(&document, keys).and_then(|item| item.as_table_like());
+        let items = table.into_iter().flat_map(|table| table.iter());
+        found.extend(items.filter(|(name, _)| is_plain(name)).map(|(name, item)| PythonExtra {
+            kind,
+            name: name.to_owned(),
+            requirements: members::texts(Some(item)).into_iter().map(str::to_owned).collect(),
+        }));
+    }
+    found
+}
+
 /// Returns the distributions of extras and groups in `pyproject.toml`, with install commands.
 fn setups_of_extras(project: &TestedProject) -> Vec<(String, String)> {
-    let Ok(Some(document)) = members::toml(project, "pyproject.toml") else { return Vec::new() };
-    let is_plain = |name: &str| {
-        !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || "._-".contains(c))
-    };
+    let mut found = Vec::new();
+    for PythonExtra { kind, name, requirements } in python_extras(project) {
+        let setup = match kind {
+            ExtraKind::Extra => format!("pip install -e '.[{name}]'"),
+            ExtraKind::Group => format!("pip install --group {name}"),
+        };
+        let names = requirements.iter().filter_map(|line| requirement(line));
+        found.extend(names.map(|name| (name, setup.clone())));
+    }
+    let Ok(Some(document)) = members::toml(project, "pyproject.toml") else { return found };
     let table = |keys: &[&str]| {
         let item = members::value(&document, keys).and_then(|item| item.as_table_like());
         item.into_iter().flat_map(|table| table.iter()).filter(|(name, _)| is_plain(name))
     };
-    let mut found = Vec::new();
-    let mut add = |item, setup: String| {
-        let names = members::texts(Some(item)).into_iter().filter_map(requirement);
-        found.extend(names.map(|name| (name, setup.clone())));
-    };
-    for (extra, item) in table(&["project", "optional-dependencies"]) {
-        add(item, format!("pip install -e '.[{extra}]'"));
-    }
-    for (group, item) in table(&["dependency-groups"]) {
-        add(item, format!("pip install --group {group}"));
-    }
     // pip does not support Poetry groups.
     for (_, group) in table(&["tool", "poetry", "group"]) {
         let dependencies = group.as_table_like().and_then(|group| group.get("dependencies"));
@@ -138,7 +190,7 @@ fn packages(project: &TestedProject, directory: &Path) -> Vec<String> {
 }
 
 /// Returns the distribution that a requirement names: `PyYAML>=6; python_version > "3"`.
-fn requirement(line: &str) -> Option<String> {
+pub(crate) fn requirement(line: &str) -> Option<String> {
     let line = line.trim();
     let end = line.find(|c: char| !(c.is_ascii_alphanumeric() || "-_.".contains(c)));
     let name = &line[..end.unwrap_or(line.len())];
@@ -174,7 +226,7 @@ fn declared_in_pyproject(text: &str) -> Vec<String> {
     found
 }
 
-fn packages_of(package_json: &str) -> Vec<String> {
+pub(crate) fn packages_of(package_json: &str) -> Vec<String> {
     let package: Value = serde_json::from_str(package_json).unwrap_or_default();
     let lists = ["dependencies", "devDependencies", "optionalDependencies"];
     let lists = lists.iter().filter_map(|list| package[*list].as_object());

@@ -26,6 +26,12 @@ const FILES_MAX: usize = 10_000;
 const OUTPUT_MAX: u64 = 64 * 1024 * 1024;
 /// Differences between the clocks of files and of this program.
 const CLOCK_STEP: Duration = Duration::from_secs(1);
+/// Starts of the lines that name a script of a package: npm and pnpm, Yarn and Bun, Yarn 1.
+const BANNERS: [&[u8]; 3] = [b"> ", b"$ ", b"yarn run "];
+/// Maximum lines before the output of a script. Scripts may start other scripts.
+const BANNER_LINES_MAX: usize = 20;
+
+const REPLACED: &str = "the directory for its report was replaced while it ran";
 
 /// The place of a gate's report, which is deleted after the run.
 #[derive(Debug)]
@@ -76,6 +82,7 @@ impl GateReport {
         if !reports(point) {
             return Ok(None);
         }
+        fs::create_dir_all(parent).map_err(|error| format!("{}: {error}", parent.display()))?;
         let directory = TemporaryDirectory::below(parent, "its report")?;
         let request = ReportRequest::of(command, cwd, directory.path());
         let named = hook.options.report.clone();
@@ -108,6 +115,9 @@ impl GateReport {
     /// Removes the report of an earlier attempt.
     pub(crate) fn begin(&mut self) -> std::io::Result<()> {
         self.started = SystemTime::now();
+        if !self.is_own() {
+            return Err(std::io::Error::other(REPLACED));
+        }
         for entry in fs::read_dir(self.directory())? {
             let entry = entry?;
             match entry.file_type()?.is_dir() {
@@ -118,8 +128,19 @@ impl GateReport {
         Ok(())
     }
 
+    /// Whether the place of the report is a directory, and no link to another one. The gate may have removed it.
+    fn is_own(&self) -> bool {
+        match self.directory().symlink_metadata() {
+            Ok(found) => found.is_dir(),
+            Err(error) => error.kind() == std::io::ErrorKind::NotFound,
+        }
+    }
+
     /// Reads the records of a run that has ended.
     pub(crate) fn read(&self, run: ReportedRun<'_>) -> ReportResult {
+        if !self.is_own() {
+            return ReportResult::Unreadable(REPLACED.to_owned());
+        }
         if !self.named.is_empty() {
             return match self.find(&self.named, run.cwd) {
                 Ok(files) if files.is_empty() => ReportResult::Unreadable(format!(
@@ -210,11 +231,11 @@ fn read_all(files: &[PathBuf], seen: &Path, is_required: bool) -> ReportResult {
 
 /// Reads the records from the output: a report, else the text of a known runner.
 fn from_output(run: ReportedRun<'_>) -> ReportResult {
-    let start = run.printed.trim_start();
-    if start.starts_with("TAP version") || start.starts_with('{') {
+    let start = without_banner(run.printed.as_bytes());
+    if start.starts_with(b"TAP version") || start.starts_with(b"{") {
         let whole = run.streams[0].and_then(whole_output);
         let whole = whole.unwrap_or_else(|| run.printed.as_bytes().to_vec());
-        if let Ok(records) = hookloop_reports::read(&whole, run.seen) {
+        if let Ok(records) = hookloop_reports::read(without_banner(&whole), run.seen) {
             return ReportResult::Output(records);
         }
     }
@@ -227,6 +248,19 @@ fn from_output(run: ReportedRun<'_>) -> ReportResult {
     }
 }
 
+/// Returns an output without the lines that npm, pnpm, Yarn and Bun print before the output of a script.
+fn without_banner(output: &[u8]) -> &[u8] {
+    let mut rest = output.trim_ascii_start();
+    for _ in 0..BANNER_LINES_MAX {
+        if !BANNERS.iter().any(|start| rest.starts_with(start)) {
+            break;
+        }
+        let end = rest.iter().position(|byte| *byte == b'\n').map_or(rest.len(), |end| end + 1);
+        rest = rest[end..].trim_ascii_start();
+    }
+    rest
+}
+
 /// Returns all of a stored output, if it is not too long.
 fn whole_output(path: &Path) -> Option<Vec<u8>> {
     let size = fs::metadata(path).ok()?.len();
@@ -236,4 +270,27 @@ fn whole_output(path: &Path) -> Option<Vec<u8>> {
 /// Whether a failing check of the report proves that tests failed. Findings of linters have levels of their own.
 pub(crate) fn is_test_report(records: &CheckRecords) -> bool {
     records.source != ReportFormat::Sarif.name()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_lines_of_package_managers_before_a_report_are_skipped() {
+        let tap = "TAP version 13\n> not a banner\nok 1 a\n1..1\n";
+        for banner in [
+            "",
+            "\n> minimist@1.2.8 test\n> nyc tape 'test/*.js'\n\n",
+            "yarn run v1.22.22\n$ tape test.js\n",
+            "$ tape test.js\n",
+            "\n> p@1.0.0 test\n> npm run unit\n\n\n> p@1.0.0 unit\n> tape test.js\n\n",
+        ] {
+            let output = format!("{banner}{tap}");
+            assert_eq!(without_banner(output.as_bytes()), tap.as_bytes(), "{banner}");
+        }
+        assert_eq!(without_banner(b"> a line without an end"), b"");
+        let many = "> x\n".repeat(BANNER_LINES_MAX + 1);
+        assert_eq!(without_banner(many.as_bytes()), b"> x\n");
+    }
 }

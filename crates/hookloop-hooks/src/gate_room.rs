@@ -1,10 +1,12 @@
 //! The room of gates: the directory in which their commands run, and the box around them.
 //!
 //! If the system has mount namespaces, the room's files are mounted over the working directory. So a gate sees the
-//! project at its usual path, and no path leads to the agent's files. Otherwise the gate runs at the room's own path.
+//! project at its usual path, and no path leads to the agent's files. Otherwise the gate runs at the room's own path,
+//! and reads of the working directory are refused.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
+use std::io::Write;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -64,6 +66,10 @@ const SERVICES: [&str; 10] = [
 const TERMINALS: [&str; 2] = ["/dev/pts", "/dev/ptmx"];
 const SHARED_MEMORY: &str = "/dev/shm";
 const SHARED_FILES: &str = "/tmp";
+/// The variable with object directories that git reads besides those of a repository.
+const GIT_OBJECTS: &str = "GIT_ALTERNATE_OBJECT_DIRECTORIES";
+/// The directory of a room for the reports of gates.
+const REPORTS: &str = "reports";
 /// The kernel's list of mounts.
 const MOUNTS: &str = "/proc/self/mountinfo";
 /// Maximum mounts that are read.
@@ -109,9 +115,21 @@ pub struct RoomPlace {
     moved: Option<(PathBuf, PathBuf)>,
     confinement: Option<Confinement>,
     environment: Vec<(OsString, OsString)>,
+    caches: Vec<PathBuf>,
     temporary: PathBuf,
     /// The time at which the room got its files.
     entered: SystemTime,
+    /// The files of the tree that rules look at, from the project's directory.
+    tree_files: Vec<PathBuf>,
+}
+
+/// Returns the time that a file gets that is written now. The clock of files lags behind that of the system.
+fn file_time(directory: &Path) -> SystemTime {
+    let written = tempfile::NamedTempFile::new_in(directory)
+        .and_then(|mut file| file.write_all(b"x").and_then(|()| file.as_file().metadata()))
+        .and_then(|metadata| metadata.modified());
+    // Without a file, reports count only from a later time on.
+    written.unwrap_or_else(|_| SystemTime::now())
 }
 
 impl RoomPlace {
@@ -127,13 +145,21 @@ impl RoomPlace {
         let mut box_of = BoxBuilder::new(&parts, is_mounted);
         box_of.add_caches(&parts);
         let moved = (!is_mounted).then(|| (parts.top.to_owned(), parts.files.to_owned()));
+        let hides = !is_mounted && parts.support.confines && parts.files != parts.top;
         let mut environment = box_of.environment;
+        if let (false, Some((_, objects))) = (is_mounted, parts.objects) {
+            // The room's repository expects the objects at a directory on which they are mounted.
+            environment.push((GIT_OBJECTS.into(), listed(objects)));
+        }
         environment.push(("HOOKLOOP_SLOT".into(), parts.slot.to_string().into()));
         environment.push(("TMPDIR".into(), parts.temporary.into()));
         let confinement = parts.support.confines.then_some(Confinement {
             write: Some(box_of.write),
             mounts: box_of.mounts,
             local_sockets: is_mounted,
+            hide: if hides { vec![parts.top.to_owned()] } else { Vec::new() },
+            // The room, hookloop's scripts and the objects that the room borrows may be below the hidden directory.
+            read: if hides { readable(&parts) } else { Vec::new() },
             ..Confinement::default()
         });
         RoomPlace {
@@ -142,14 +168,34 @@ impl RoomPlace {
             moved,
             confinement,
             environment,
+            caches: box_of.caches,
             temporary: parts.temporary.to_owned(),
-            entered: SystemTime::now(),
+            entered: file_time(parts.state),
+            tree_files: Vec::new(),
         }
+    }
+
+    /// Names the files of the tree, from the project's directory.
+    #[must_use]
+    pub fn with_tree_files(mut self, files: Vec<PathBuf>) -> RoomPlace {
+        self.tree_files = files;
+        self
+    }
+
+    /// Returns the files of the tree, from the project's directory. Empty if no rule needs them.
+    pub fn tree_files(&self) -> &[PathBuf] {
+        &self.tree_files
     }
 
     /// Whether a gate can write only to its room.
     pub fn is_boxed(&self) -> bool {
         self.confinement.is_some()
+    }
+
+    /// Returns the top of the working directory, if reads of it are refused.
+    pub fn hidden(&self) -> Option<&Path> {
+        let hidden = &self.confinement.as_ref()?.hide;
+        hidden.first().map(PathBuf::as_path)
     }
 
     /// Returns the project's directory in the room, for hookloop's own checks.
@@ -164,6 +210,16 @@ impl RoomPlace {
 
     pub fn temporary(&self) -> &Path {
         &self.temporary
+    }
+
+    /// Returns the directory for the reports of gates. A gate can write to its own report, not to this directory.
+    pub(crate) fn reports(&self) -> PathBuf {
+        self.temporary.with_file_name(REPORTS)
+    }
+
+    /// Returns the directories of caches that must exist before the room's box is used.
+    pub(crate) fn caches(&self) -> &[PathBuf] {
+        &self.caches
     }
 
     pub fn entered(&self) -> SystemTime {
@@ -214,6 +270,8 @@ struct BoxBuilder {
     mounts: Vec<PrivateMount>,
     write: Vec<PathBuf>,
     environment: Vec<(OsString, OsString)>,
+    /// Directories of caches that variables name.
+    caches: Vec<PathBuf>,
     is_mounted: bool,
     /// The mount points of this system.
     mounted: Vec<PathBuf>,
@@ -223,8 +281,9 @@ impl BoxBuilder {
     fn new(parts: &RoomParts<'_>, is_mounted: bool) -> BoxBuilder {
         let mut builder = BoxBuilder {
             mounts: Vec::new(),
-            write: vec![parts.temporary.to_owned(), parts.caches.to_owned()],
+            write: vec![parts.temporary.to_owned()],
             environment: Vec::new(),
+            caches: Vec::new(),
             is_mounted,
             mounted: mount_points(),
         };
@@ -284,7 +343,11 @@ impl BoxBuilder {
         }
         for (cache, variable, directory) in CACHE_VARIABLES {
             if !mounted.contains(&cache) {
-                self.environment.push((variable.into(), parts.caches.join(directory).into()));
+                // Not the directory of all caches: its entries are mounted, so a gate must not replace them.
+                let own = parts.caches.join(directory);
+                self.environment.push((variable.into(), own.clone().into()));
+                self.write.push(own.clone());
+                self.caches.push(own);
             }
         }
     }
@@ -297,6 +360,22 @@ impl BoxBuilder {
         });
         self.write.push(target.to_owned());
     }
+}
+
+/// Returns the places that a gate can read although the working directory is hidden.
+fn readable(parts: &RoomParts<'_>) -> Vec<PathBuf> {
+    let objects = parts.objects.map(|(_, objects)| objects);
+    [parts.state].into_iter().chain(objects).map(Path::to_owned).collect()
+}
+
+/// Returns a path in the form that git expects in a list of paths.
+fn listed(path: &Path) -> OsString {
+    // A list is separated by colons, and a path in double quotes is read like a string of C.
+    if !path.as_os_str().as_bytes().iter().any(|byte| matches!(byte, b':' | b'"' | b'\\')) {
+        return path.into();
+    }
+    let escaped = path.to_string_lossy().replace('\\', "\\\\").replace('"', "\\\"");
+    format!("\"{escaped}\"").into()
 }
 
 /// Returns the mount points that this process sees.
@@ -376,7 +455,10 @@ mod tests {
             files: Path::new("/state/p/rooms/0/files"),
             caches: Path::new("/state/p/rooms/0/caches"),
             temporary: Path::new("/state/p/rooms/0/tmp"),
-            objects: None,
+            objects: Some((
+                Path::new("/state/p/rooms/0/objects"),
+                Path::new("/work/repo/.git/objects"),
+            )),
             slot: 0,
             support,
         }
@@ -408,9 +490,38 @@ mod tests {
             ("OTHER".into(), "x".into()),
         ];
         room.adapt(&mut env);
+        let objects = PathBuf::from("/work/repo/.git/objects");
+        assert!(env.contains(&(GIT_OBJECTS.into(), objects.into())), "{env:?}");
         let files = "/state/p/rooms/0/files";
         let path = format!("{files}/.venv/bin:/usr/bin:/work/repository/bin");
         assert_eq!(env[0].1, OsString::from(path));
         assert_eq!(env[1].1, OsString::from("x"));
+    }
+
+    #[test]
+    fn only_a_room_at_its_own_path_hides_the_working_directory() {
+        let own_path = RoomSupport { mounts: false, overlays: false, ..ALL };
+        let hidden = |parts: RoomParts<'_>| {
+            let room = RoomPlace::new(parts);
+            let read = room.confinement().map(|confinement| confinement.read.clone());
+            (room.hidden().map(Path::to_owned), read.unwrap_or_default())
+        };
+        let root = Path::new("/work/repo/svc");
+        let read = ["/state/p", "/work/repo/.git/objects"].map(PathBuf::from).to_vec();
+        assert_eq!(hidden(parts(own_path, root)), (Some("/work/repo".into()), read));
+        let no_box = RoomSupport { confines: false, ..own_path };
+        // A checkout that is not the agent's has no working directory beside it.
+        let checkout = RoomParts { files: Path::new("/work/repo"), ..parts(own_path, root) };
+        for parts in [parts(ALL, root), parts(no_box, root), checkout] {
+            assert_eq!(hidden(parts), (None, Vec::new()));
+        }
+    }
+
+    #[test]
+    fn a_path_with_special_characters_is_quoted_in_a_list_of_git() {
+        let check = |path: &str, expected: &str| assert_eq!(listed(Path::new(path)), expected);
+        check("/a b/objects", "/a b/objects");
+        check("/a:b/objects", "\"/a:b/objects\"");
+        check("/a\"b\\/objects", "\"/a\\\"b\\\\/objects\"");
     }
 }

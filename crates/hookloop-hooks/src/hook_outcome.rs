@@ -145,6 +145,7 @@ pub(crate) fn judged(hook: &Hook, point: &Point, said: RawHookOutput, attempts: 
         stdout_bytes: said.stdout_bytes,
         stderr_bytes: said.stderr_bytes,
         artifact: said.artifact.clone(),
+        base_tests: false,
         output_tail: output_tail(&outcome, &printed),
     };
     let RawHookOutput { stdout, stderr, left_out, .. } = said;

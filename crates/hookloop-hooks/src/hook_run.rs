@@ -161,8 +161,21 @@ impl HookRun {
             }
             _ => String::new(),
         };
-        let setup = self.gap.as_ref().and_then(|gap| gap.setup.as_ref());
-        let setup = setup.map_or(String::new(), |setup| format!("; type `{setup}`"));
+        let setup = match &self.gap {
+            None => String::new(),
+            Some(EnvironmentGap { setup: Some(setup), .. }) if self.in_room => {
+                format!(
+                    "; install it in the clean room: `hooks: {{setup: [{{command: {setup}}}]}}`"
+                )
+            }
+            Some(_) if self.in_room => {
+                "; if it is installed here, the clean room needs it, too: add a hook at \
+                                        `setup`, or `room: here` at the gate"
+                    .to_owned()
+            }
+            Some(EnvironmentGap { setup: Some(setup), .. }) => format!("; type `{setup}`"),
+            Some(EnvironmentGap { setup: None, .. }) => String::new(),
+        };
         let hint = self.outcome.message.as_ref();
         let hint = hint.map_or(String::new(), |hint| format!("; {hint}"));
         let name = &self.hook;
@@ -183,6 +196,7 @@ impl HookRun {
             stdout_bytes: 0,
             stderr_bytes: 0,
             artifact: None,
+            base_tests: false,
             output_tail: Vec::new(),
             message: None,
         }

@@ -45,7 +45,31 @@ const RESOURCE_LOOK: Duration = Duration::from_millis(100);
 /// Largest number of times that the pause between attempts doubles.
 const DOUBLINGS_MAX: u32 = 16;
 
-/// Runs the hooks of an hook_context and returns their results in order.
+/// Looks after the directory in which hooks run. A hook may change the files on which the next hook runs.
+pub trait PlaceGuard {
+    /// Prepares the directory for a hook, for concurrent hooks, or for a further attempt. The error is for a person.
+    fn prepare(&self) -> Result<(), String>;
+    /// Restores the directory after concurrent hooks, and returns how many files they had changed.
+    ///
+    /// If there are any, the hooks did not run on the same files. `run_guarded` runs those again one by one that passed
+    /// in their room.
+    fn restore(&self, hooks: &[Hook]) -> Result<usize, String>;
+}
+
+/// A directory that hooks may change.
+struct Unguarded;
+
+impl PlaceGuard for Unguarded {
+    fn prepare(&self) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn restore(&self, _: &[Hook]) -> Result<usize, String> {
+        Ok(0)
+    }
+}
+
+/// Runs the hooks of a hook point and returns their results in order.
 ///
 /// `ended` gets each result when its hook ends.
 pub fn run_all(
@@ -54,53 +78,161 @@ pub fn run_all(
     hook_context: &HookContext<'_>,
     ended: &mut dyn FnMut(&HookRun),
 ) -> Vec<HookRun> {
+    let sequence = Sequence { runner, hook_context, guard: &Unguarded };
     let mut runs: Vec<HookRun> = Vec::new();
     while let Some(rest) = hooks.get(runs.len()..).filter(|rest| !rest.is_empty()) {
         let beside = side_by_side(rest);
         let done = if beside > 1 {
-            together(runner, &rest[..beside], hook_context, &runs, ended)
+            sequence.together(&rest[..beside], &runs, ended)
         } else {
             let alone = (1..rest.len()).find(|start| side_by_side(&rest[*start..]) > 1);
-            in_turn(runner, &rest[..alone.unwrap_or(rest.len())], hook_context, &runs, ended)
+            sequence.in_turn(&rest[..alone.unwrap_or(rest.len())], &runs, ended)
         };
         runs.extend(done);
     }
     runs
 }
 
-/// Runs the hooks of an hook_context and calls `guard` before each of them.
+/// Runs the hooks of a hook point in a directory that `guard` looks after.
 ///
-/// `guard` checks the state of their directory. After its first error no further hook starts.
+/// After the first error of `guard` no further hook starts.
 pub fn run_guarded(
     runner: &HookRunner,
     hooks: &[Hook],
     hook_context: &HookContext<'_>,
-    guard: &dyn Fn() -> Result<(), String>,
+    guard: &dyn PlaceGuard,
     ended: &mut dyn FnMut(&HookRun),
 ) -> Vec<HookRun> {
+    let sequence = Sequence { runner, hook_context, guard };
     let mut runs: Vec<HookRun> = Vec::new();
     while let Some(rest) = hooks.get(runs.len()..).filter(|rest| !rest.is_empty()) {
-        if let Err(why) = guard() {
-            let unable = |hook| {
-                HookRun::unable(
-                    hook,
-                    hook_context.point,
-                    HookStatus::NotStarted,
-                    format!("not started: {why}"),
-                )
-            };
-            runs.extend(rest.iter().map(unable));
+        if let Err(why) = guard.prepare() {
+            runs.extend(sequence.not_started(rest, &why));
             break;
         }
-        let beside = side_by_side(rest);
-        let done = if beside > 1 {
-            together(runner, &rest[..beside], hook_context, &runs, ended)
+        let group = &rest[..side_by_side(rest).max(1)];
+        let done = if group.len() == 1 {
+            sequence.in_turn(group, &runs, ended)
         } else {
-            in_turn(runner, &rest[..1], hook_context, &runs, ended)
+            let done = sequence.together(group, &runs, ended);
+            match guard.restore(group) {
+                Ok(0) => done,
+                Ok(_) => sequence.one_by_one(group, (&runs, done), ended),
+                Err(why) => sequence.not_started(group, &why),
+            }
         };
         runs.extend(done);
     }
     runs
+}
+
+/// The circumstances of all hooks of one hook point.
+#[derive(Clone, Copy)]
+struct Sequence<'s> {
+    runner: &'s HookRunner,
+    hook_context: &'s HookContext<'s>,
+    guard: &'s dyn PlaceGuard,
+}
+
+impl Sequence<'_> {
+    fn not_started(&self, hooks: &[Hook], why: &str) -> Vec<HookRun> {
+        let point = self.hook_context.point;
+        let reason = format!("not started: {why}");
+        let unable = |hook| HookRun::unable(hook, point, HookStatus::NotStarted, reason.clone());
+        hooks.iter().map(unable).collect()
+    }
+
+    /// Runs hooks again that passed in their room while others changed its files.
+    ///
+    /// A failed run stands: it may have left files with which the hook would pass.
+    fn one_by_one(
+        &self,
+        hooks: &[Hook],
+        (before, done): (&[HookRun], Vec<HookRun>),
+        ended: &mut dyn FnMut(&HookRun),
+    ) -> Vec<HookRun> {
+        let mut runs: Vec<HookRun> = Vec::new();
+        for (hook, run) in hooks.iter().zip(done) {
+            let is_due = run.in_room && run.outcome.status == HookStatus::Passed;
+            let hook = std::slice::from_ref(hook);
+            match is_due.then(|| self.guard.prepare()) {
+                None => runs.push(run),
+                Some(Ok(())) => runs.extend(self.in_turn(hook, before, ended)),
+                Some(Err(why)) => runs.extend(self.not_started(hook, &why)),
+            }
+        }
+        runs
+    }
+
+    /// Runs hooks concurrently, at most [`PARALLEL_MAX`] at a time.
+    ///
+    /// A further attempt of one of them runs among the files of the others.
+    fn together(
+        &self,
+        hooks: &[Hook],
+        before: &[HookRun],
+        ended: &mut dyn FnMut(&HookRun),
+    ) -> Vec<HookRun> {
+        let (runner, hook_context) = (self.runner, self.hook_context);
+        let next = AtomicUsize::new(0);
+        let mut done: Vec<(usize, HookRun)> = Vec::with_capacity(hooks.len());
+        let (sender, receiver) = mpsc::channel();
+        std::thread::scope(|scope| {
+            for _ in 0..hooks.len().min(PARALLEL_MAX) {
+                let (sender, next) = (sender.clone(), &next);
+                scope.spawn(move || {
+                    let sequence = Sequence { runner, hook_context, guard: &Unguarded };
+                    loop {
+                        let index = next.fetch_add(1, Ordering::Relaxed);
+                        let Some(hook) = hooks.get(index) else { return };
+                        let hook = std::slice::from_ref(hook);
+                        for run in sequence.in_turn(hook, before, &mut |_| {}) {
+                            // The receiver outlives this thread.
+                            let _ = sender.send((index, run));
+                        }
+                    }
+                });
+            }
+            drop(sender);
+            for (index, run) in receiver {
+                ended(&run);
+                done.push((index, run));
+            }
+        });
+        done.sort_by_key(|(index, _)| *index);
+        done.into_iter().map(|(_, run)| run).collect()
+    }
+
+    fn in_turn(
+        &self,
+        hooks: &[Hook],
+        before: &[HookRun],
+        ended: &mut dyn FnMut(&HookRun),
+    ) -> Vec<HookRun> {
+        let Sequence { runner, hook_context, guard } = *self;
+        if runner.redactor().is_none() {
+            let reason = "the secrets of the environment are too many to look for";
+            let unable = |hook| {
+                HookRun::unable(hook, hook_context.point, HookStatus::NotStarted, reason.to_owned())
+            };
+            return hooks.iter().map(unable).collect();
+        }
+        let filter = |_: OutputStream| redacting(runner);
+        let mut turns = InTurn {
+            runner,
+            hooks,
+            hook_context,
+            guard,
+            before,
+            filter: &filter,
+            ended,
+            runs: Vec::new(),
+            under_way: VecDeque::new(),
+            again: None,
+        };
+        runner.keepers().run_sequence(&mut turns);
+        turns.runs.into_iter().flatten().collect()
+    }
 }
 
 /// Returns how many hooks, from the first on, may run concurrently.
@@ -114,77 +246,12 @@ fn side_by_side(hooks: &[Hook]) -> usize {
     hooks.iter().enumerate().position(|found| !is_apart(found)).unwrap_or(hooks.len())
 }
 
-/// Runs hooks concurrently, at most [`PARALLEL_MAX`] at a time.
-fn together(
-    runner: &HookRunner,
-    hooks: &[Hook],
-    hook_context: &HookContext<'_>,
-    before: &[HookRun],
-    ended: &mut dyn FnMut(&HookRun),
-) -> Vec<HookRun> {
-    let next = AtomicUsize::new(0);
-    let mut done: Vec<(usize, HookRun)> = Vec::with_capacity(hooks.len());
-    let (sender, receiver) = mpsc::channel();
-    std::thread::scope(|scope| {
-        for _ in 0..hooks.len().min(PARALLEL_MAX) {
-            let (sender, next) = (sender.clone(), &next);
-            scope.spawn(move || {
-                loop {
-                    let index = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(hook) = hooks.get(index) else { return };
-                    let hook = std::slice::from_ref(hook);
-                    for run in in_turn(runner, hook, hook_context, before, &mut |_| {}) {
-                        // The receiver outlives this thread.
-                        let _ = sender.send((index, run));
-                    }
-                }
-            });
-        }
-        drop(sender);
-        for (index, run) in receiver {
-            ended(&run);
-            done.push((index, run));
-        }
-    });
-    done.sort_by_key(|(index, _)| *index);
-    done.into_iter().map(|(_, run)| run).collect()
-}
-
-fn in_turn(
-    runner: &HookRunner,
-    hooks: &[Hook],
-    hook_context: &HookContext<'_>,
-    before: &[HookRun],
-    ended: &mut dyn FnMut(&HookRun),
-) -> Vec<HookRun> {
-    if runner.redactor().is_none() {
-        let reason = "the secrets of the environment are too many to look for";
-        let unable = |hook| {
-            HookRun::unable(hook, hook_context.point, HookStatus::NotStarted, reason.to_owned())
-        };
-        return hooks.iter().map(unable).collect();
-    }
-    let filter = |_: OutputStream| redacting(runner);
-    let mut turns = InTurn {
-        runner,
-        hooks,
-        hook_context,
-        before,
-        filter: &filter,
-        ended,
-        runs: Vec::new(),
-        under_way: VecDeque::new(),
-        again: None,
-    };
-    runner.keepers().run_sequence(&mut turns);
-    turns.runs.into_iter().flatten().collect()
-}
-
 /// Hooks that run one after another.
 struct InTurn<'r, 'e> {
     runner: &'r HookRunner,
     hooks: &'r [Hook],
     hook_context: &'r HookContext<'r>,
+    guard: &'r dyn PlaceGuard,
     before: &'r [HookRun],
     filter: &'r dyn Fn(OutputStream) -> OutputFilter<'r>,
     /// Gets each run when it ends.
@@ -192,8 +259,8 @@ struct InTurn<'r, 'e> {
     /// The results of the hooks so far. `None` is a hook that is running.
     runs: Vec<Option<HookRun>>,
     under_way: VecDeque<HookAttempt>,
-    /// A failed attempt to retry before anything else.
-    again: Option<HookAttempt>,
+    /// A failed attempt to retry before anything else, and its result.
+    again: Option<(HookAttempt, HookRun)>,
 }
 
 /// A run of a hook's command.
@@ -213,14 +280,21 @@ struct CommandRun {
     secrets: Vec<(OsString, OsString)>,
     report: Option<GateReport>,
     /// The lock of the hook's resource, held until the hook has ended.
-    _resource: Option<File>,
+    resource: Option<File>,
 }
 
 impl<'r> JobSource<'r> for InTurn<'r, '_> {
     fn next(&mut self) -> Option<Job<'r>> {
-        if let Some(attempt) = self.again.take() {
-            nap(pause(self.hooks[attempt.index].options.retry, attempt.number), self.hook_context);
-            return Some(self.start(attempt));
+        if let Some((failed, run)) = self.again.take() {
+            let index = failed.index;
+            match self.next_attempt(failed) {
+                Ok(attempt) => return Some(self.start(attempt)),
+                Err(why) => {
+                    tracing::warn!(hook = run.hook, why, "a hook is not run again");
+                    (self.ended)(&run);
+                    self.runs[index] = Some(run);
+                }
+            }
         }
         loop {
             let index = self.runs.len();
@@ -272,9 +346,8 @@ impl<'r> JobSource<'r> for InTurn<'r, '_> {
         let (name, status) = (hook.name.as_str(), run.outcome.status.name());
         tracing::debug!(hook = name, %point, attempt = attempt.number, status, "a hook ended");
         if run.has_failed() && attempt.number < hook.options.retry.attempts {
-            let artifacts = self.runner.fresh_artifacts();
             tracing::info!(hook = name, status, "a hook is run again");
-            self.again = Some(HookAttempt { number: attempt.number + 1, artifacts, ..attempt });
+            self.again = Some((attempt, run));
         } else {
             (self.ended)(&run);
             self.runs[attempt.index] = Some(run);
@@ -336,31 +409,46 @@ impl<'r> InTurn<'r, '_> {
                 };
                 runner.may_run(hook).map(run)
             }
-            _ => self.command(hook).map(Ok),
+            _ => self.command(hook, None).map(Ok),
         };
         begun.unwrap_or_else(|refusal| {
             Err(Box::new(HookRun::refused(hook, hook_context.point, refusal)))
         })
     }
 
-    /// Prepares the command of a hook.
-    fn command(&self, hook: &Hook) -> Result<CommandRun, RunRefusal> {
+    /// Prepares the attempt after a failed one, after its pause. The error is for a person.
+    fn next_attempt(&self, failed: HookAttempt) -> Result<HookAttempt, String> {
+        let HookAttempt { index, number, begun, .. } = failed;
+        let (hook, number) = (&self.hooks[index], number + 1);
+        nap(pause(hook.options.retry, number), self.hook_context);
+        // The directory gets the files again on which the first attempt ran. Its temporary files are removed.
+        self.guard.prepare()?;
+        let begun = self.command(hook, begun.resource).map_err(|refusal| refusal.reason)?;
+        let artifacts = self.runner.fresh_artifacts();
+        Ok(HookAttempt { index, number, begun, artifacts })
+    }
+
+    /// Prepares the command of a hook. `held` is the lock of its resource from an earlier attempt.
+    fn command(&self, hook: &Hook, held: Option<File>) -> Result<CommandRun, RunRefusal> {
         let (runner, hook_context) = (self.runner, self.hook_context);
         // Checked first: nothing is created for a hook that may not run.
         runner.may_run(hook)?;
         runner.check_directory(hook)?;
-        let temporary = runner.room_of(hook).map(|room| room.temporary().to_owned());
-        let temporary = temporary.unwrap_or_else(|| runner.temporary_files());
+        let reports = runner.room_of(hook).map(|room| room.reports());
+        let reports = reports.unwrap_or_else(|| runner.temporary_files());
         let cwd = runner.directory_of(hook);
-        let report = GateReport::new(hook, hook_context.point, &temporary, &cwd)?;
+        let report = GateReport::new(hook, hook_context.point, &reports, &cwd)?;
         let invocation = runner.invocation(hook, hook_context, report.as_ref())?;
         let secrets = runner.secrets_of(hook).map_err(|error| error.to_string())?;
-        let resource = self.lock_resource(hook)?;
+        let resource = match held {
+            Some(resource) => Some(resource),
+            None => self.lock_resource(hook)?,
+        };
         let mut sandbox = runner.sandbox(hook)?;
         if let Some(report) = &report {
             sandbox.allow(report.directory());
         }
-        Ok(CommandRun { invocation, sandbox, secrets, report, _resource: resource })
+        Ok(CommandRun { invocation, sandbox, secrets, report, resource })
     }
 
     /// Waits until no other hook of this machine uses the resource of a hook, at most as long as the hook may run.

@@ -10,6 +10,7 @@
 //! - [`gate_room`], [`gate_report`]: the directory in which gates run, and the reports that they write
 //! - [`rule_check`]: validation rules that need no process
 //! - [`test_detection`], [`environment`]: the tests of a project, and why a command cannot run here
+//! - [`room_setup`]: the commands that install packages in a clean room
 //! - [`exec_context`]: directories, environment, keepers and secrets of a project's processes
 //! - [`hook_context`], [`hook_run`], [`hook_outcome`]: the input of a hook, its result, and its record
 //! - [`runner`], [`hook_sequence`]: runs one hook, and all hooks of a hook point
@@ -30,6 +31,7 @@ pub mod hook_sequence;
 mod hook_values;
 mod report_request;
 pub mod resource_limits;
+pub mod room_setup;
 pub mod rule_check;
 pub mod runner;
 pub mod sandbox;

@@ -1,7 +1,8 @@
 //! Validation rules that need no process: files, their text, coverage reports, size of changes.
 
+use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use hookloop_config::patterns::{glob, pattern};
@@ -23,8 +24,10 @@ pub(crate) type ChangedLines = Option<Vec<(String, u64)>>;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RuleFiles<'a> {
     pub(crate) root: &'a Path,
-    /// In a room: the time after which a gate's own files are written. Older files are the agent's.
+    /// In a room: the time of files after which the gates of this claim write files.
     pub(crate) since: Option<SystemTime>,
+    /// In a room: the files of the tree. Git may ignore some of them.
+    pub(crate) tree: &'a [PathBuf],
 }
 
 /// Checks a rule. The error is the reason why the rule does not hold.
@@ -33,15 +36,15 @@ pub(crate) fn holds(
     files: RuleFiles<'_>,
     changes: impl FnOnce() -> ChangedLines,
 ) -> Result<(), String> {
-    let RuleFiles { root, since } = files;
+    let root = files.root;
     match rule {
         Rule::File(path) => match root.join(path).is_file() {
             true => Ok(()),
             false => Err(format!("there is no file {path}")),
         },
         Rule::Changed(path) => has_changed(path, changes()),
-        Rule::Pattern(pattern) => matches(pattern, root),
-        Rule::Coverage(coverage) => is_covered(coverage, root, since),
+        Rule::Pattern(pattern) => matches(pattern, files),
+        Rule::Coverage(coverage) => is_covered(coverage, files),
         Rule::Diff(diff) => is_within(diff, changes()),
     }
 }
@@ -56,36 +59,32 @@ fn has_changed(path: &str, changes: ChangedLines) -> Result<(), String> {
     }
 }
 
-fn matches(rule: &TextRule, root: &Path) -> Result<(), String> {
-    let (wanted, text) = (glob(&rule.path)?, pattern(&rule.text)?);
+fn matches(rule: &TextRule, files: RuleFiles<'_>) -> Result<(), String> {
+    let text = pattern(&rule.text)?;
     let mut looked_at = 0;
     let mut found = Vec::new();
-    for entry in walk(root).flatten() {
-        let name = entry.path().strip_prefix(root).unwrap_or(entry.path());
-        if !wanted.is_match(name) {
-            continue;
-        }
-        match entry.file_type() {
-            Some(kind) if kind.is_file() => {}
+    for name in named_files(rule, files)? {
+        let path = files.root.join(&name);
+        let unknown = |why: &dyn std::fmt::Display| format!("{}: {why}", name.display());
+        let metadata = path.symlink_metadata().map_err(|error| unknown(&error))?;
+        if metadata.is_symlink() && rule.absent {
             // The text behind a link is not part of the files.
-            Some(kind) if kind.is_symlink() && rule.absent => {
-                return Err(format!("{} is a link, so its text is unknown", name.display()));
-            }
-            _ => continue,
+            return Err(format!("{} is a link, so its text is unknown", name.display()));
+        }
+        if !metadata.is_file() {
+            continue;
         }
         looked_at += 1;
         if looked_at > FILES_MAX {
             return Err(format!("{} names more than {FILES_MAX} files", rule.path));
         }
-        let unknown = |why: &dyn std::fmt::Display| format!("{}: {why}", name.display());
-        let size = entry.metadata().map_err(|error| unknown(&error))?.len();
-        if size > FILE_MAX {
+        if metadata.len() > FILE_MAX {
             if rule.absent {
                 return Err(unknown(&format!("the file is larger than {FILE_MAX} bytes")));
             }
             continue;
         }
-        let content = fs::read(entry.path()).map_err(|error| unknown(&error))?;
+        let content = fs::read(&path).map_err(|error| unknown(&error))?;
         if text.is_match(&String::from_utf8_lossy(&content)) {
             found.push(name.display().to_string());
         }
@@ -98,13 +97,41 @@ fn matches(rule: &TextRule, root: &Path) -> Result<(), String> {
     }
 }
 
-fn is_covered(rule: &CoverageRule, root: &Path, since: Option<SystemTime>) -> Result<(), String> {
-    let path = root.join(&rule.report);
+/// Returns the files that a rule names, from the project's directory: those that git does not ignore, and in a room
+/// all files of the tree.
+fn named_files(rule: &TextRule, files: RuleFiles<'_>) -> Result<BTreeSet<PathBuf>, String> {
+    let wanted = glob(&rule.path)?;
+    let mut named: BTreeSet<PathBuf> =
+        files.tree.iter().filter(|path| wanted.is_match(path)).cloned().collect();
+    for entry in walk(files.root) {
+        let entry = match entry {
+            Ok(entry) => entry,
+            // A file that can't be seen may have the text.
+            Err(error) if rule.absent => return Err(format!("not all files are known: {error}")),
+            Err(_) => continue,
+        };
+        let name = entry.path().strip_prefix(files.root).unwrap_or(entry.path());
+        if wanted.is_match(name) {
+            named.insert(name.to_owned());
+        }
+    }
+    Ok(named)
+}
+
+fn is_covered(rule: &CoverageRule, files: RuleFiles<'_>) -> Result<(), String> {
     let wrong = |why: &str| format!("{}: {why}", rule.report);
+    // Without links: the report behind a link may be a file of the tree.
+    let real = |path: &Path| path.canonicalize().map_err(|error| wrong(&error.to_string()));
+    let (root, path) = (real(files.root)?, real(&files.root.join(&rule.report))?);
+    let name = path.strip_prefix(root).map_err(|_| wrong("the report is not in the project"))?;
+    if files.tree.iter().any(|file| file == name) {
+        let why = "the report is part of the work; a gate must write it, and git must ignore it";
+        return Err(wrong(why));
+    }
     let metadata = fs::metadata(&path).map_err(|error| wrong(&error.to_string()))?;
     let written = metadata.modified().map_err(|error| wrong(&error.to_string()))?;
-    if since.is_some_and(|since| written < since) {
-        return Err(wrong("the report is part of the work; a gate must write it"));
+    if files.since.is_some_and(|since| written < since) {
+        return Err(wrong("the report is older than this claim; a gate must write it"));
     }
     let size = metadata.len();
     if size > REPORT_MAX {
@@ -175,6 +202,8 @@ fn is_within(rule: &DiffRule, changes: ChangedLines) -> Result<(), String> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     fn check(
@@ -189,7 +218,7 @@ mod tests {
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, text).unwrap();
         }
-        let files = RuleFiles { root: dir.path(), since: None };
+        let files = RuleFiles { root: dir.path(), since: None, tree: &[] };
         let found = holds(&rule, files, || changes);
         match (&found, expected) {
             (Ok(()), Ok(())) => {}
@@ -211,6 +240,51 @@ mod tests {
         check(pattern("src/**/*.rs", "TODO", true), None, &files, Err("is in src/a.rs"));
         check(pattern("src/b/*", "TODO", true), None, &files, Ok(()));
         check(pattern("lib/*", "x", false), None, &files, Err("no file lib/*"));
+    }
+
+    /// Git does not ignore a file that it tracks, also if `.gitignore` names it.
+    #[test]
+    fn a_tracked_file_is_checked_although_a_pattern_of_git_ignores_it() {
+        let dir = tempfile::tempdir().unwrap();
+        for (name, text) in [(".gitignore", "*.gen\n"), ("a.gen", "TODO\n"), ("b.gen", "TODO\n")] {
+            fs::write(dir.path().join(name), text).unwrap();
+        }
+        let rule =
+            |absent| Rule::Pattern(TextRule { path: "*.gen".into(), text: "TODO".into(), absent });
+        let result = |tree: &[PathBuf], absent| {
+            holds(&rule(absent), RuleFiles { root: dir.path(), since: None, tree }, || None)
+        };
+        assert_eq!(result(&[], true), Ok(()));
+        assert_eq!(result(&["a.gen".into()], true), Err("`TODO` is in a.gen".to_owned()));
+        assert_eq!(result(&["a.gen".into()], false), Ok(()));
+    }
+
+    #[test]
+    fn a_coverage_report_counts_only_if_a_gate_of_the_claim_wrote_it() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("r"), "SF:a\nLF:1\nLH:1\nend_of_record\n").unwrap();
+        let rule = Rule::Coverage(CoverageRule { report: "r".into(), at_least: 8_000 });
+        let result = |since, tree: &[PathBuf]| {
+            let files = RuleFiles { root: dir.path(), since: Some(since), tree };
+            holds(&rule, files, || None).map_err(|why| why.split(';').next().unwrap().to_owned())
+        };
+        let written = fs::metadata(dir.path().join("r")).unwrap().modified().unwrap();
+        assert_eq!(result(written, &[]), Ok(()));
+        let old = Err("r: the report is older than this claim".to_owned());
+        assert_eq!(result(written + Duration::from_nanos(1), &[]), old);
+        // A room may give a file of the tree a later time.
+        let before = written - Duration::from_secs(5);
+        let own = Err("r: the report is part of the work".to_owned());
+        assert_eq!(result(before, &["r".into()]), own);
+        assert_eq!(result(before, &["other".into()]), Ok(()));
+        // The same file behind a link.
+        fs::rename(dir.path().join("r"), dir.path().join("text")).unwrap();
+        std::os::unix::fs::symlink("text", dir.path().join("r")).unwrap();
+        assert_eq!(result(before, &["text".into()]), own);
+        fs::remove_file(dir.path().join("r")).unwrap();
+        std::os::unix::fs::symlink("/etc/hostname", dir.path().join("r")).unwrap();
+        let outside = Err("r: the report is not in the project".to_owned());
+        assert_eq!(result(before, &[]), outside);
     }
 
     #[test]

@@ -213,6 +213,7 @@ impl HookRunner {
         let files = RuleFiles {
             root: room.map_or(self.root(), RoomPlace::files),
             since: room.map(RoomPlace::entered),
+            tree: room.map_or(&[], RoomPlace::tree_files),
         };
         let (code, stderr) = match rule_check::holds(rule, files, changes) {
             Ok(()) => (0, String::new()),

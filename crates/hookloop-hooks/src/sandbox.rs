@@ -98,8 +98,8 @@ impl PreparedSandbox {
             Some(hook) => &apart(of_room, hook),
             None => of_room,
         };
-        for directory in directories_of(of_room) {
-            fs::create_dir_all(&directory)
+        for directory in directories_of(of_room).iter().chain(room.caches()) {
+            fs::create_dir_all(directory)
                 .map_err(|error| format!("no room: {}: {error}", directory.display()))?;
         }
         let PreparedSandbox { confinement, temporary } = PreparedSandbox::new(sandbox, around)?;

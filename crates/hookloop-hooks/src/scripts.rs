@@ -24,6 +24,50 @@ const BEFORE_COMMANDS: [&str; 15] = [
     "if", "then", "else", "elif", "do", "while", "until", "!", "exec", "command", "env", "nohup",
     "time", "nice", "sudo",
 ];
+/// Programs that check the files in their arguments, and do not run them as a script.
+///
+/// Their files are the work. Trusted bytes in place of the work would void the check. The result of such a program is
+/// no code, unlike that of `cat`.
+const CHECKERS: [&str; 38] = [
+    "test",
+    "[",
+    "ls",
+    "stat",
+    "file",
+    "wc",
+    "cmp",
+    "diff",
+    "grep",
+    "egrep",
+    "fgrep",
+    "rg",
+    "shellcheck",
+    "shfmt",
+    "checkbashisms",
+    "bashate",
+    "rustfmt",
+    "gofmt",
+    "goimports",
+    "clang-format",
+    "pytest",
+    "ruff",
+    "black",
+    "isort",
+    "flake8",
+    "pylint",
+    "mypy",
+    "pyright",
+    "eslint",
+    "prettier",
+    "standard",
+    "biome",
+    "jest",
+    "vitest",
+    "hadolint",
+    "yamllint",
+    "codespell",
+    "typos",
+];
 /// Separators that precede a command.
 const COMMAND_FOLLOWS: &str = ";|&(`{\n";
 
@@ -58,6 +102,8 @@ struct ScriptWord {
     begins_line: bool,
     /// Whether the word is code of another language in such an argument: `[python3, -c, code]`.
     is_code: bool,
+    /// Whether it is an argument of a program that checks files.
+    is_checked: bool,
 }
 
 impl NamedFiles {
@@ -81,7 +127,7 @@ impl NamedFiles {
     ) -> NamedFiles {
         let mut named = NamedFiles::default();
         for (place, word) in words(root, text).into_iter().enumerate() {
-            if word.text.is_empty() || known.contains_key(&place) {
+            if word.text.is_empty() || word.is_checked || known.contains_key(&place) {
                 continue;
             }
             let path = base.join(&word.text);
@@ -176,9 +222,11 @@ fn words(root: &Path, text: &CommandText) -> Vec<ScriptWord> {
     let mut interpreter: Option<String> = None;
     let mut takes_value = false;
     let mut quote = None;
+    // Whether the words are arguments of a checker, and whether the next word is a module of Python.
+    let (mut is_checked, mut is_module) = (false, false);
     for word in &mut words {
         if word.is_code {
-            (expects_command, interpreter) = (false, None);
+            (expects_command, interpreter, is_checked) = (false, None, false);
             continue;
         }
         if word.begins_line {
@@ -191,6 +239,11 @@ fn words(root: &Path, text: &CommandText) -> Vec<ScriptWord> {
             let is_assignment = is_value || word.separator == Some('=');
             word.is_command = expects_command && !is_assignment;
             word.is_interpreted = interpreter.is_some();
+            let is_program = word.is_command || std::mem::replace(&mut is_module, text == "-m");
+            if is_program {
+                is_checked = program_name(text).is_some_and(|name| CHECKERS.contains(&name));
+            }
+            word.is_checked = is_checked && !is_program && !word.is_interpreted;
             let passes_on = BEFORE_COMMANDS.contains(&text);
             expects_command &= is_assignment || passes_on;
             let was_value = std::mem::take(&mut takes_value);
@@ -246,6 +299,7 @@ fn word(text: &str, separator: Option<char>) -> ScriptWord {
         begins_argument: false,
         begins_line: false,
         is_code: false,
+        is_checked: false,
     }
 }
 
@@ -355,9 +409,10 @@ fn spelled_out<'l>(root: &Path, line: &'l str) -> Cow<'l, str> {
 fn is_program(path: &Path) -> bool {
     use std::io::Read;
     let is_executable = fs::metadata(path).is_ok_and(|file| file.permissions().mode() & 0o111 != 0);
-    let mut start = [0; 2];
+    let mut start = [0; 3];
     let mut starts = || fs::File::open(path).and_then(|mut file| file.read_exact(&mut start));
-    is_executable || (starts().is_ok() && start == *b"#!")
+    // `#![…]` is an attribute of a Rust file.
+    is_executable || (starts().is_ok() && start.starts_with(b"#!") && start[2] != b'[')
 }
 
 fn is_interpreter(word: &str) -> bool {
@@ -462,6 +517,45 @@ mod tests {
         let (named, text) = look(&["./gate.sh", "-x"]);
         let expected = ["/kept/1", "-x"].map(str::to_owned).to_vec();
         assert_eq!(named.pinned(&root, &text, &kept), Ok(CommandText::Exec(expected)));
+    }
+
+    /// A linter with the trusted bytes in place of the work would accept any work.
+    #[test]
+    fn files_that_a_command_only_checks_are_not_pinned() {
+        let home = tempfile::tempdir().unwrap();
+        let root = home.path().canonicalize().unwrap();
+        std::fs::write(root.join("a.sh"), "#!/bin/sh\n").unwrap();
+        std::fs::write(root.join("lib.rs"), "#![no_std]\n").unwrap();
+        let files = |line: &str| -> Vec<String> {
+            let text = CommandText::Shell(line.to_owned());
+            let named = NamedFiles::of_command(&root, &root, &text, &BTreeMap::new());
+            named.files.into_values().collect()
+        };
+        for line in [
+            "shellcheck a.sh",
+            "grep -q ok a.sh",
+            "X=1 shellcheck -x a.sh",
+            "test -x a.sh",
+            "[ -x a.sh ]",
+            "pytest a.sh",
+            "python3 -m pytest a.sh",
+            "rustfmt --check lib.rs",
+            "unknown lib.rs",
+        ] {
+            assert_eq!(files(line), [""; 0], "{line}");
+        }
+        for line in [
+            "test -x a.sh && ./a.sh",
+            "shellcheck x; ./a.sh",
+            "unknown a.sh",
+            "timeout 20 ./a.sh",
+            "cat a.sh | sh",
+            "sh a.sh",
+            "python3 -m runner a.sh",
+            "grep x y | xargs ./a.sh",
+        ] {
+            assert_eq!(files(line), ["a.sh"], "{line}");
+        }
     }
 
     #[test]

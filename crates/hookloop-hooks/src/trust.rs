@@ -524,7 +524,7 @@ fn options(hook: &Hook) -> BTreeMap<String, String> {
         ),
         ("needs", (!options.needs.is_empty()).then(|| options.needs.join(", "))),
         ("parallel", options.parallel.then(|| "true".to_owned())),
-        ("room", (options.room.choice == RoomChoice::Clean).then(|| "clean".to_owned())),
+        ("room", (options.room.choice == RoomChoice::Here).then(|| "here".to_owned())),
         ("copy", (!options.room.copy.is_empty()).then(|| options.room.copy.join(", "))),
         (
             "confirm",
@@ -533,6 +533,7 @@ fn options(hook: &Hook) -> BTreeMap<String, String> {
         ),
         ("report", (!options.report.is_empty()).then(|| options.report.join(", "))),
         ("inputs", (!options.inputs.is_empty()).then(|| options.inputs.join(", "))),
+        ("base_tests", options.base_tests.as_ref().map(ToString::to_string)),
         ("exclusive", options.exclusive.clone()),
         ("retry", (options.retry != defaults.retry).then(|| retry(options.retry))),
     ];

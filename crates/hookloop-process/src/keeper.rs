@@ -84,7 +84,7 @@ enum BegunJob<'a> {
     /// The keeper has ended without accepting the job.
     NotAccepted {
         order: JobOrder,
-        job: Job<'a>,
+        job: Box<Job<'a>>,
     },
     Over(Result<JobResult, ProcessError>),
 }
@@ -225,7 +225,7 @@ impl Keeper {
                 running.feed();
                 Ok(BegunJob::Sent { order, running: Box::new(running), keeper: process.number })
             }
-            Err(_) => Ok(BegunJob::NotAccepted { order, job: running.into_job() }),
+            Err(_) => Ok(BegunJob::NotAccepted { order, job: Box::new(running.into_job()) }),
         }
     }
 
@@ -235,7 +235,7 @@ impl Keeper {
         for tried in 1.. {
             let (order, job) = match begun {
                 BegunJob::Over(result) => return result,
-                BegunJob::NotAccepted { order, job } => (order, job),
+                BegunJob::NotAccepted { order, job } => (order, *job),
                 BegunJob::Sent { order, running, .. } => match self.wait(&order, *running)? {
                     JobEnd::NotAccepted(job) => (order, job),
                     end => return result(order, end),
@@ -301,6 +301,8 @@ pub(crate) fn order_of(job: &Job<'_>, number: u64) -> Result<JobOrder, ProcessEr
 pub(crate) fn explain_start(order: JobOrder, errno: i32) -> ProcessError {
     if order.has_mounts() {
         program::explain_in_mounts(order.program, errno)
+    } else if errno == Errno::ACCESS.raw_os_error() && order.hides_program() {
+        program::explain_hidden(order.program, errno)
     } else {
         program::explain(order.program, &order.cwd, errno)
     }

@@ -117,7 +117,8 @@ pub use output::{
 pub use pool::{KeeperPool, PARALLEL_MAX};
 pub use program::{find_program, is_program};
 pub use sandbox::{
-    Confinement, ConfinementError, MOUNTS_MAX, MountSupport, PrivateMount, SandboxSupport,
+    Confinement, ConfinementError, MOUNTS_MAX, MountSupport, PrivateMount, SIBLINGS_MAX,
+    SandboxSupport,
 };
 pub use timing::KILL_GRACE;
 pub use write_whole::{WriteOptions, write_whole};

@@ -88,6 +88,13 @@ pub(crate) fn explain_in_mounts(program: PathBuf, errno: i32) -> ProcessError {
     not_started(program, errno, WhyNotStarted::Other(why))
 }
 
+/// Explains the error of starting a program that is hidden from the job.
+pub(crate) fn explain_hidden(program: PathBuf, errno: i32) -> ProcessError {
+    let errno = Errno::from_raw_os_error(errno);
+    let why = format!("{}, because it is in a hidden directory", io::Error::from(errno));
+    not_started(program, errno, WhyNotStarted::Other(why))
+}
+
 fn check_directory(cwd: &Path) -> Result<(), WhyNotStarted> {
     if cwd.is_dir() && access(cwd, Access::EXEC_OK).is_ok() {
         return Ok(());

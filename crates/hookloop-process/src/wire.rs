@@ -234,6 +234,15 @@ impl JobOrder {
         self.confinement.as_ref().is_some_and(|confinement| !confinement.mounts.is_empty())
     }
 
+    /// Whether the program is in a directory that is hidden from the job.
+    pub(crate) fn hides_program(&self) -> bool {
+        let hidden = self.confinement.iter().flat_map(|confinement| &confinement.hide);
+        let mut hidden = hidden.filter_map(|path| path.canonicalize().ok());
+        self.program
+            .canonicalize()
+            .is_ok_and(|program| hidden.any(|path| program.starts_with(path)))
+    }
+
     fn decode(mut bytes: &[u8]) -> Option<JobOrder> {
         let bytes = &mut bytes;
         let number = take_word(bytes)?;

@@ -31,6 +31,8 @@ pub(crate) struct TaskJson<'a> {
     r#type: Option<&'a str>,
     labels: &'a [String],
     deliverables: &'a [String],
+    /// Patterns of tests that the work may change.
+    may_change: &'a [String],
     parent: Option<&'a TaskId>,
     open_dependencies: u32,
     not_before: Option<Timestamp>,
@@ -115,6 +117,7 @@ impl<'a> From<&'a Task> for TaskJson<'a> {
             r#type: task.spec.kind.as_deref(),
             labels: &task.spec.labels,
             deliverables: &task.spec.deliverables,
+            may_change: &task.spec.may_change,
             parent: task.spec.parent_task_id.as_ref(),
             open_dependencies: task.open_dependencies,
             not_before: task.spec.not_before,

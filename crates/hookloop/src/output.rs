@@ -115,11 +115,11 @@ pub(crate) fn cut_to_terminal(text: &str) -> String {
 }
 
 /// Returns the width of the terminal in columns.
-fn terminal_width() -> usize {
+pub(crate) fn terminal_width() -> usize {
     terminal_size::terminal_size().map_or(DEFAULT_WIDTH, |(width, _)| usize::from(width.0))
 }
 
-fn pad(text: &str, width: usize) -> String {
+pub(crate) fn pad(text: &str, width: usize) -> String {
     let missing = width.saturating_sub(text.width());
     format!("{text}{}", " ".repeat(missing))
 }

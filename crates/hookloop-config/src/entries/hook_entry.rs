@@ -9,6 +9,7 @@ use serde::de::{Deserializer, MapAccess, Visitor, value};
 use serde_json::Value;
 use serde_saphyr::Spanned;
 
+use super::base_tests::BaseTestsForm;
 use super::room::RoomForm;
 use super::values::{EnvEntries, FormsVisitor, Located, OneOrMany, TimeText, pairs, schema};
 
@@ -91,6 +92,9 @@ pub(crate) struct HookEntry {
     /// Paths or patterns of the files whose change makes a setup run again, one or a list [default: lock files and
     /// manifests of packages]
     pub(crate) inputs: Option<Located<OneOrMany>>,
+    /// Whether the tests of the base run against the work, beside the work's own tests: `true`, `false`, or settings
+    /// [default: false]
+    pub(crate) base_tests: Option<Located<BaseTestsForm>>,
     /// Name of a resource: gates with the same name do not run at the same time [default: none]
     pub(crate) exclusive: Option<Located<String>>,
     /// Description of the hook, for lists

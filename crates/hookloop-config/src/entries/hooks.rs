@@ -19,16 +19,16 @@ use hookloop_core::workflow::MAX_STEPS;
 use serde_json::Value;
 use serde_saphyr::{Location, Spanned};
 
-use super::gate_options::{check_room_options, patterns_inside, resource_name};
+use super::gate_options::{check_room_options, resource_name};
 use super::hook_entry::{
     ActionEntry, AnswersEntry, FailureEntry, HookEntry, HookForm, HooksByPoint, LimitsEntry,
     PipeEntry, RetryEntry, SandboxEntry,
 };
 use super::room::{RoomForm, has_room};
 use super::rules::rule;
-use super::values::{Located, OneOrMany, environment, inside, length};
+use super::values::{Located, OneOrMany, environment, inside, length, patterns_inside};
 use crate::condition::Condition;
-use crate::effective::GatekeeperRules;
+use crate::effective::{GatekeeperRules, terms_of};
 use crate::policy::PREFIX;
 use crate::yaml::{ConfigComplaint, NAME_MAX, check_name};
 
@@ -123,16 +123,6 @@ impl<'a> HookReader<'a> {
         self.read(points, Some(&of_agent(agent)))
     }
 
-    /// Returns the agent, the model and the instructions of a gatekeeper.
-    fn terms(&self, name: &str) -> String {
-        let found = self.gatekeepers.iter().find(|gatekeeper| gatekeeper.name == name);
-        let Some(GatekeeperRules { agent, prompt, model, .. }) = found else {
-            return String::new();
-        };
-        let word = |word: &Option<String>| word.clone().unwrap_or_default();
-        format!("{} {}: {prompt}", word(agent), word(model)).trim().to_owned()
-    }
-
     /// Returns whether the project has a list for a point, even an empty one.
     pub(crate) fn has_list(&self, point: &Point) -> bool {
         self.lists.contains(point)
@@ -152,7 +142,7 @@ impl<'a> HookReader<'a> {
         let Spanned { value: mut entry, referenced: at, .. } = entry;
         let handler = self.handler(point, &mut entry, at)?;
         let needs_at = entry.needs.as_ref().map(|needs| needs.at);
-        let options = options(point, &mut entry, &self.room)?;
+        let options = options(point, &mut entry, (&self.room, self.gatekeepers))?;
         if let HookHandler::Builtin(builtin) = handler
             && builtin.is_reaction()
             && task_type.is_none()
@@ -309,7 +299,7 @@ impl<'a> HookReader<'a> {
             }
             None => Quorum::default(),
         };
-        let terms = agents.iter().map(|name| self.terms(name)).collect();
+        let terms = agents.iter().map(|name| terms_of(self.gatekeepers, name)).collect();
         Ok(HookHandler::Gatekeepers { agents, quorum, terms })
     }
 
@@ -449,7 +439,7 @@ fn describe(metadata: &mut HookMetadata, entry: &mut HookEntry) {
 fn options(
     point: &Point,
     entry: &mut HookEntry,
-    room: &RoomRules,
+    (room, gatekeepers): (&RoomRules, &[GatekeeperRules]),
 ) -> Result<HookOptions, ConfigComplaint> {
     check_room_options(point, entry)?;
     let when = entry.when.take().map(|when| condition(point, when)).transpose()?;
@@ -497,12 +487,12 @@ fn options(
             None => RoomRules::default(),
         },
         inputs: entry.inputs.take().map(patterns_inside).transpose()?.unwrap_or_default(),
+        base_tests: match entry.base_tests.take() {
+            Some(tests) => tests.value.read(gatekeepers)?,
+            None => None,
+        },
         exclusive: entry.exclusive.take().map(resource_name).transpose()?,
-        timeout_ms: entry
-            .timeout
-            .take()
-            .map(|Located { value, at }| length(value, at))
-            .transpose()?,
+        timeout_ms: entry.timeout.take().map(|time| length(time.value, time.at)).transpose()?,
         pipe_output: match entry.pipe_output.take().map(|pipe| pipe.value) {
             None | Some(PipeEntry::Bool(false)) => PipeOutput::Never,
             Some(PipeEntry::Bool(true)) => PipeOutput::Always,

@@ -357,6 +357,19 @@ pub(crate) fn inside(path: Located<String>) -> Result<String, ConfigComplaint> {
     }
 }
 
+/// Reads patterns of files inside the project.
+pub(crate) fn patterns_inside(entry: Located<OneOrMany>) -> Result<Vec<String>, ConfigComplaint> {
+    let Located { value, at } = entry;
+    let patterns = value.into_list().into_iter().map(|pattern| {
+        let path = inside(Located { value: pattern, at })?;
+        match globset::Glob::new(&path) {
+            Ok(_) => Ok(path),
+            Err(error) => Err(ConfigComplaint::new(at, format!("`{path}`: {error}"))),
+        }
+    });
+    patterns.collect()
+}
+
 /// Reads the source of a text. Paths are relative to the user's file.
 pub(crate) fn given(
     entry: Located<GivenEntry>,

@@ -6,8 +6,8 @@ use crate::event::{EventBody, NoData};
 use crate::excerpt::{ExcerptRules, head_and_tail};
 use crate::refusal::Refusal;
 use crate::remark::{
-    CHECKPOINT_MAX_BYTES, METADATA_MAX_BYTES, NOTE_MAX_BYTES, QUESTION_MAX_BYTES, STOP_HOOKS_MAX,
-    TaskNoted, TaskRemark,
+    ALLOWED_FINDINGS_MAX, CHECKPOINT_MAX_BYTES, METADATA_MAX_BYTES, NOTE_MAX_BYTES,
+    QUESTION_MAX_BYTES, STOP_HOOKS_MAX, TaskNoted, TaskRemark,
 };
 use crate::task::Task;
 
@@ -44,6 +44,14 @@ pub(super) fn decide(
             let json = serde_json::to_string(made).unwrap_or_default();
             bounded("checkpoint", Some(&json), CHECKPOINT_MAX_BYTES)?;
             EventBody::TaskCheckpointed(made.clone())
+        }
+        TaskRemark::AllowTests(allowed) => {
+            let len = allowed.digests.len();
+            if len > ALLOWED_FINDINGS_MAX {
+                let what = "allowed changes of tests";
+                return Err(Refusal::TooMany { what, len, max: ALLOWED_FINDINGS_MAX });
+            }
+            EventBody::TestChangesAllowed(allowed.clone())
         }
     };
     Ok(vec![on_task(&task.id, body)])

@@ -132,6 +132,8 @@ stored_types! {
         TaskNoted(TaskNoted) => "task_noted",
         /// An agent stored a checkpoint of its work on the task.
         TaskCheckpointed(TaskCheckpointed) => "task_checkpointed",
+        /// A person allowed changes of tests in the work on the task.
+        TestChangesAllowed(AllowedFindings) => "test_changes_allowed",
     }
     "The graph" {
         /// A task depends on another.

@@ -294,6 +294,15 @@ fn compare_settings(agreed: &GateLedger, now: &GateLedger, found: &mut FoundChan
         let words = "lets work be complete without a change of files".to_owned();
         found.add(&format!("task_types.{name}"), &everywhere, GateChangeKind::Weakened(words));
     }
+    let nothing = BTreeSet::new();
+    for (name, patterns) in &now.may_change {
+        let before = agreed.may_change.get(name).unwrap_or(&nothing);
+        let new: Vec<&str> = patterns.difference(before).map(String::as_str).collect();
+        if !new.is_empty() {
+            let words = format!("lets work change the tests in {}", new.join(", "));
+            found.add(&format!("task_types.{name}"), &everywhere, GateChangeKind::Weakened(words));
+        }
+    }
 }
 
 /// Returns all scopes with gates of their own in either ledger, all tasks first.

@@ -40,6 +40,9 @@ pub struct GateLedger {
     /// Task types whose work may be complete without a change of files.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub no_changes_ok: BTreeSet<String>,
+    /// Patterns of tests that work on tasks of a type may change.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub may_change: BTreeMap<String, BTreeSet<String>>,
 }
 
 /// Reads limits by name, and replaces the names of earlier builds.

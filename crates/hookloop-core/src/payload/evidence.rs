@@ -28,6 +28,16 @@ pub struct GateRoom {
     /// New files that the gates wrote into the working directory: the first of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub wrote: Vec<String>,
+    /// The trees of nested repositories that the receipt's tree does not name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub nested: Vec<NestedTree>,
+    /// Submodules with changes that are not committed: gates ran on their commits, without these changes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub uncommitted: Vec<String>,
+    /// Symbolic links of the tree that lead out of the repository: the first of them. The files behind them are no part
+    /// of the tree.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub outside: Vec<String>,
 }
 
 impl GateRoom {
@@ -40,8 +50,19 @@ impl GateRoom {
             setup: None,
             copies: Vec::new(),
             wrote: Vec::new(),
+            nested: Vec::new(),
+            uncommitted: Vec::new(),
+            outside: Vec::new(),
         }
     }
+}
+
+/// The tree of a nested repository.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct NestedTree {
+    /// The path from the top of the project's files.
+    pub path: String,
+    pub tree: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

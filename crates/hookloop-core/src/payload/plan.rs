@@ -16,7 +16,7 @@ use crate::trace::TraceParent;
 #[serde(rename_all = "snake_case")]
 pub enum SessionWork {
     Prompt(String),
-    /// A file of the project with the work; read again for each prompt.
+    /// A file of the project with the work, as it was when the session began.
     Spec(String),
     /// Ready tasks, the most urgent first, until none is left.
     Tasks,
@@ -230,6 +230,9 @@ pub struct SessionPlan {
     /// The person who started the session allows completion without any change.
     #[serde(alias = "noChangesOk", default, skip_serializing_if = "std::ops::Not::not")]
     pub no_changes_ok: bool,
+    /// Patterns of the tests that the work may change, by a person's word.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub may_change: Vec<String>,
     /// The user's own file says `gates: none`: tasks are completed without proof.
     #[serde(alias = "wantsNoGates", default, skip_serializing_if = "std::ops::Not::not")]
     pub wants_no_gates: bool,

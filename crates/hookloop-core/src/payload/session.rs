@@ -1,5 +1,6 @@
 //! The data of events about the course of a session.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
@@ -19,6 +20,9 @@ pub struct SessionTaskClaimed {
     /// Remediation turns that the task has used before.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub remediations: u32,
+    /// The digests of changes of tests that a person allowed for the task, each with the person.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub allowed_findings: BTreeMap<String, String>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
@@ -137,6 +141,21 @@ pub struct SessionReopened {
     /// The limits of the session from now on; none if they stay as they are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limits: Option<SessionLimits>,
+    /// Patterns of further tests that the work may change. With them, the gates judge the claim again.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub may_change: Vec<String>,
+    /// Findings of the base's tests that the person allows. With them, the gates judge the claim again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub allowed: Option<AllowedFindings>,
+}
+
+/// Findings of the base's tests that a person saw and allows.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct AllowedFindings {
+    /// The person.
+    pub by: String,
+    /// The digests of the findings.
+    pub digests: Vec<String>,
 }
 
 impl SessionOutcome {

@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::base_tests::BaseTests;
 use super::delivery::Submission;
 use super::evidence::GateRoom;
 use super::session::is_zero;
@@ -79,6 +80,9 @@ pub struct Receipt {
     /// The counts of the gate's checks; none if it reports none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checks: Option<CheckCounts>,
+    /// The tests of the base that ran beside the gate; none if the gate runs none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base_tests: Option<Box<BaseTests>>,
     /// The digest of the tools that the gate used; none if it is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<String>,

@@ -3,7 +3,9 @@
 use super::state::{Session, SessionPhase};
 use crate::event::EventBody;
 use crate::payload::plan::SessionWork;
-use crate::payload::session::{SessionOutcome, SessionReopened, TaskExit, WorktreeSnapshotted};
+use crate::payload::session::{
+    AllowedFindings, SessionOutcome, SessionReopened, TaskExit, WorktreeSnapshotted,
+};
 use crate::point::Point;
 
 impl Session {
@@ -66,7 +68,10 @@ impl Session {
                     self.plan.scripts.clone_from(&resumed.scripts);
                 }
                 if self.phase == SessionPhase::Paused {
-                    self.phase = SessionPhase::Ready;
+                    self.phase = match std::mem::take(&mut self.is_claim_kept) {
+                        true => SessionPhase::Gating,
+                        false => SessionPhase::Ready,
+                    };
                 }
             }
             EventBody::BudgetExhausted(shortage) => self.shortage = Some(*shortage),
@@ -104,6 +109,14 @@ impl Session {
         // A person knows that other holders had these tasks. The next claim shows whether a task is available.
         self.tasks_lost.clear();
         self.void();
+        self.plan.may_change.extend(reopened.may_change.iter().cloned());
+        if let Some(AllowedFindings { by, digests }) = &reopened.allowed {
+            let digests = digests.iter().map(|digest| (digest.clone(), by.clone()));
+            self.allowed_findings.extend(digests);
+        }
+        let is_allowed = !reopened.may_change.is_empty() || reopened.allowed.is_some();
+        self.is_claim_kept = is_allowed && self.task.is_none();
+        self.was_told_of_tests = false;
         self.phase = SessionPhase::Paused;
     }
 

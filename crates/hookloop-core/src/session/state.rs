@@ -1,6 +1,6 @@
 //! The state of a session.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use serde_json::Value;
 
@@ -157,6 +157,12 @@ pub struct Session {
     pub has_worked: bool,
     /// Whether the agent was asked why nothing changed.
     pub was_asked_for_changes: bool,
+    /// Whether the agent was told of tests of the base that no longer hold.
+    pub was_told_of_tests: bool,
+    /// The digests of findings that a person allowed, with the person.
+    pub allowed_findings: BTreeMap<String, String>,
+    /// A person allowed changes of tests, so that the gates judge the claim again.
+    pub(super) is_claim_kept: bool,
     /// The digest of the last known files.
     pub(super) files: Option<String>,
     /// The last turn changed files, and no gate has seen them since.
@@ -242,6 +248,9 @@ impl Session {
             is_unchanged: true,
             has_worked: false,
             was_asked_for_changes: false,
+            was_told_of_tests: false,
+            allowed_findings: BTreeMap::new(),
+            is_claim_kept: false,
             files: None,
             is_unjudged: false,
             green: None,

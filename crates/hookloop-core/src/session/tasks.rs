@@ -9,6 +9,7 @@ impl Session {
         self.tasks_blocked.retain(|id| *id != taken.task);
         self.tasks_lost.retain(|id| *id != taken.task);
         self.return_withheld(Some(&taken.task));
+        self.allowed_findings.extend(taken.allowed_findings.clone());
         self.task = Some(taken);
         self.conversation = None;
         (self.retries, self.was_sent_back, self.failing) = (0, false, None);
@@ -17,6 +18,7 @@ impl Session {
         self.recreations = 0;
         (self.submission, self.start) = (None, None);
         (self.has_worked, self.was_asked_for_changes) = (false, false);
+        self.was_told_of_tests = false;
         self.is_unchanged = true;
         (self.is_accepted, self.is_submission_proof) = (false, false);
         self.progress.restart();

@@ -62,6 +62,8 @@ impl Session {
         let is_other =
             |known: &Receipt| (&known.gate, &known.point) != (&receipt.gate, &receipt.point);
         self.receipts.retain(is_other);
+        let tests = receipt.base_tests.as_ref();
+        self.was_told_of_tests |= tests.is_some_and(|tests| tests.blocking().next().is_some());
         self.receipts.push(receipt);
     }
 

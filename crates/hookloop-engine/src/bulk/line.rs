@@ -29,6 +29,8 @@ pub struct ImportLine {
     pub depends_on: Vec<TaskId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_before: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub may_change: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<TaskState>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -54,6 +56,7 @@ impl ImportLine {
             kind: self.kind,
             parent_task_id: self.parent,
             not_before: self.not_before,
+            may_change: self.may_change,
         }
     }
 
@@ -69,6 +72,7 @@ impl ImportLine {
             parent: task.spec.parent_task_id,
             depends_on,
             not_before: task.spec.not_before,
+            may_change: task.spec.may_change,
             state: Some(task.state),
             blocked: task.obstacle,
             outcome: task.outcome,

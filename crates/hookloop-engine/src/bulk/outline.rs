@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
 
+use hookloop_config::patterns::glob;
 use hookloop_core::decide::{DEPENDENCIES_MAX, check_spec};
 use hookloop_core::id::TaskId;
 
@@ -46,6 +47,9 @@ impl ImportOutline {
                 let line: ImportLine =
                     serde_json::from_str(&text).map_err(|error| at_line(said(&error)))?;
                 outline.add(number, offset, &line).map_err(at_line)?;
+                for pattern in &line.may_change {
+                    glob(pattern).map_err(|why| at_line(format!("`may_change`: {why}")))?;
+                }
                 check_spec(&line.into_spec()).map_err(|refusal| at_line(refusal.to_string()))?;
             }
             offset += len;

@@ -7,17 +7,11 @@
 use std::path::Path;
 use std::{fmt, fs};
 
-use hookloop_agents::agent_chain::AgentChain;
-use hookloop_config::agents::AgentPermissions;
 use hookloop_config::agents::profile::AGENT_PROFILES;
 use hookloop_config::effective::GatekeeperRules;
 use hookloop_core::excerpt::{LeftOut, demote_headings};
-use hookloop_core::hook::HookRegistry;
 use hookloop_core::inbox::one_line;
 use hookloop_core::review::{self, Quorum};
-use hookloop_core::session::{
-    ConversationPolicy, SessionLimits, SessionWork, StopWhen, TurnEnded, TurnResult,
-};
 use hookloop_core::task::Task;
 use hookloop_git::repo::{CommitId, FileDiff};
 use hookloop_git::step_error::StepError;
@@ -25,24 +19,15 @@ use hookloop_hooks::runner::HookRunner;
 use hookloop_process::Cancel;
 use serde_json::json;
 
-use super::step_outcome::{DeliveryHooks, StepOutcome};
-use crate::delivery_context::{DeliveryContext, commit, title};
-use crate::machine::{machine, random_word};
-use crate::session::checkout::CheckoutUse;
-use crate::session::hook_drift::HookDrift;
-use crate::session::live_world::{LiveWorld, WorldParts};
-use crate::session::observer::NoObserver;
-use crate::session::open::{self, SessionRequest};
-use crate::session::stop_switch::{RestSwitch, StopSwitch};
-use crate::session::{SessionDriver, StartError, prompt};
+use super::review_turn::{ASKED_MAX, ReviewTurn, write_answer_rules, write_focus, write_task};
+use super::step_outcome::StepOutcome;
+use crate::delivery_context::{DeliveryContext, commit};
+use crate::machine::random_word;
 
-/// How often a gatekeeper that gives no verdict is asked.
-const ASKED_MAX: u32 = 2;
 /// Maximum size of the diff in a gatekeeper's prompt. The checkout has the files for the rest.
 const DIFF_MAX: usize = 96 * 1024;
 /// Maximum characters of the line that shows people why reviewers rejected a change.
 const REJECTION_MAX: usize = 500;
-const REVIEW_MS: u64 = 30 * 60 * 1_000;
 
 /// The answer of one gatekeeper.
 struct ReviewReply {
@@ -150,7 +135,16 @@ fn ask(
             why_not: &why_not,
         };
         let words = words.to_string();
-        let message = hold(&place, delivery_context, (task, gatekeeper, &agent), words, cancel)?;
+        let turn = ReviewTurn {
+            project: delivery_context.project,
+            place: &place,
+            name: format!("review of {} by {}", task.id, gatekeeper.name),
+            gatekeeper,
+            agent: &agent,
+            left: delivery_context.left,
+            cancel,
+        };
+        let message = turn.hold(words)?;
         match review::verdict(&message, &id) {
             Ok(verdict) => {
                 let approves = verdict.is_approval();
@@ -223,18 +217,13 @@ impl fmt::Display for ReviewPrompt<'_> {
              of the branch, without the files that agents read as instructions.",
             gatekeeper.name
         )?;
-        if !gatekeeper.prompt.trim().is_empty() {
-            write!(f, "\n# Your focus\n\n{}\n", gatekeeper.prompt.trim())?;
-        }
-        write!(f, "\n# Task {}: {}\n\n", task.id, title(task))?;
-        if !task.spec.description.trim().is_empty() {
-            writeln!(f, "{}\n", demote_headings(task.spec.description.trim()))?;
-        }
+        write_focus(f, gatekeeper)?;
+        write_task(f, task)?;
         if !task.spec.deliverables.is_empty() {
             writeln!(f, "Deliverables:")?;
         }
         for deliverable in &task.spec.deliverables {
-            writeln!(f, "- {deliverable}")?;
+            writeln!(f, "- {}", demote_headings(deliverable))?;
         }
         f.write_str(
             "\n# How to decide\n\n\
@@ -250,105 +239,6 @@ impl fmt::Display for ReviewPrompt<'_> {
             writeln!(f, "{left_out} Read the files for the rest.")?;
         }
         writeln!(f, "</change {fence}>")?;
-        write!(
-            f,
-            "\n# Your answer\n\n\
-             Answer with one JSON object and nothing else, as this schema describes. Any other answer is no verdict:\n\
-             {}\n",
-            review::schema(id)
-        )?;
-        if !why_not.is_empty() {
-            writeln!(f, "\nYour last answer was no verdict: {why_not}")?;
-        }
-        Ok(())
-    }
-}
-
-/// Returns the limits of a review: those of the project, and the rest of the session's cost and tokens.
-fn review_limits(delivery_context: DeliveryContext<'_>) -> SessionLimits {
-    let of_project = delivery_context.project.rules().limits.session;
-    let mut limits = SessionLimits {
-        max_iterations: 1,
-        max_errors: 2,
-        max_duration_ms: REVIEW_MS,
-        ..of_project
-    };
-    if let Some(left) = delivery_context.left {
-        limits.max_cost_micros = limits.max_cost_micros.min(left.cost_micros);
-        limits.max_tokens = limits.max_tokens.min(left.tokens);
-    }
-    limits.within(of_project)
-}
-
-/// Runs a review as a session of one turn, and returns the agent's final message.
-fn hold(
-    place: &HookRunner,
-    delivery_context: DeliveryContext<'_>,
-    (task, gatekeeper, agent): (&Task, &GatekeeperRules, &str),
-    words: String,
-    cancel: Option<&Cancel>,
-) -> Result<String, StepError> {
-    let project = delivery_context.project;
-    let why = |error: &dyn fmt::Display| format!("the review by {}: {error}", gatekeeper.name);
-    let human = |error: &dyn fmt::Display| StepError::NeedsHuman { why: why(error) };
-    let again = |error: &dyn fmt::Display| StepError::Retry { why: why(error) };
-    let limits = review_limits(delivery_context);
-    if limits.max_cost_micros == 0 || limits.max_tokens == 0 {
-        return Err(human(&"the session's limits of cost and tokens leave nothing for it"));
-    }
-    let request = SessionRequest {
-        name: Some(format!("review of {} by {}", task.id, gatekeeper.name)),
-        work: SessionWork::Review(words),
-        agent: agent.to_owned(),
-        fallback: None,
-        conversation: ConversationPolicy::Fresh,
-        promises: Vec::new(),
-        model: gatekeeper.model.clone(),
-        permissions: Some(AgentPermissions::Read.name().to_owned()),
-        stop_when: Some(vec![StopWhen::Turn]),
-        at_retry_limit: None,
-        limits,
-        machine: machine(),
-        no_changes_ok: false,
-        worker: None,
-        checkout: CheckoutUse::default(),
-    };
-    let opened = open::start(project, place, request).map_err(|error| match error {
-        StartError::Engine(_) | StartError::Io { .. } => again(&error),
-        error => human(&error),
-    })?;
-    let stop = StopSwitch::new().map_err(|error| again(&error))?;
-    let following = cancel.map(|cancel| stop.follows(cancel)).transpose();
-    let _following = following.map_err(|error| again(&error))?;
-    let around = WorldParts {
-        project,
-        steps: &DeliveryHooks,
-        runner: place,
-        directory: opened.directory.clone(),
-        template: prompt::REVIEW.to_owned(),
-        observer: NoObserver,
-        stop,
-        drift: HookDrift::default(),
-        active_ms: 0,
-        duration_ms: opened.plan.limits.max_duration_ms,
-        rest: RestSwitch::default(),
-    };
-    let agents = AgentChain::new(project.rules(), &opened.plan);
-    let world = LiveWorld::new(around, agents).map_err(|error| again(&error))?;
-    let driver = SessionDriver::of(project, &opened, world, HookRegistry::default());
-    let mut driver =
-        driver.map_err(|error| again(&error))?.ok_or_else(|| human(&"its session is not there"))?;
-    driver.run().map_err(|error| again(&error))?;
-    opened.tidy();
-    match &driver.session().last {
-        Some(TurnEnded { result: TurnResult::Finished, message, .. }) => Ok(message.clone()),
-        Some(ended @ TurnEnded { fault: Some(fault), .. }) => {
-            let why = ended.failure_line().unwrap_or_default();
-            Err(human(&format_args!("it failed: {why}. {}", fault.remedy)))
-        }
-        Some(TurnEnded { result: TurnResult::Failed { error }, .. }) => {
-            Err(again(&format_args!("it failed: {error}")))
-        }
-        _ => Err(again(&"it did not end")),
+        write_answer_rules(f, id, why_not)
     }
 }

@@ -15,6 +15,8 @@ use hookloop_core::hook::{CommandText, Hook, HookHandler, HookSource};
 use hookloop_core::hook_protocol::{HookOutcome, HookStatus, HookVerdict};
 use hookloop_core::id::Subject;
 use hookloop_core::options::{AllowedAnswers, HookOptions, OnFailure};
+use hookloop_core::session::Receipt;
+use hookloop_core::session::facts::ExpectationVerdict;
 use hookloop_core::task::Task;
 use hookloop_git::excerpt::plain_line;
 use hookloop_git::forge::{MergeRequest, MergeRequestDraft, RequestState};
@@ -27,10 +29,11 @@ use hookloop_hooks::{hook_sequence, test_detection};
 use hookloop_store::crash;
 use serde_json::json;
 
+use super::request_body::request_body;
 use super::step_outcome::{DeliveryHooks, StepOutcome};
-use super::{review, train};
+use super::{expectation_review, review, train};
 use crate::delivery_context::{
-    DeliveryContext, DeliverySteps, DeliveryTools, RequestSupport, title,
+    DeliveryContext, DeliverySteps, DeliveryTools, ExpectationQuestion, RequestSupport, title,
 };
 use crate::error::EngineError;
 
@@ -43,6 +46,13 @@ const TRY_PAUSE: Duration = Duration::from_secs(1);
 const LAG_MAX: Duration = Duration::from_secs(5);
 
 impl DeliverySteps for DeliveryHooks {
+    fn review_expectations(
+        &self,
+        question: &ExpectationQuestion<'_>,
+    ) -> Result<ExpectationVerdict, String> {
+        expectation_review::ask(question)
+    }
+
     fn run(
         &self,
         delivery_context: Option<DeliveryContext<'_>>,
@@ -77,7 +87,9 @@ impl DeliverySteps for DeliveryHooks {
                         rebase_on_main(delivery_context.delivery_tools, worktree)
                     }
                     (Builtin::CreatePr, Some(worktree)) => {
-                        create_pr(delivery_context, worktree, task)
+                        let session = hook_context.session.map(|session| session.call.session);
+                        let receipts = session.map_or(&[][..], |session| &session.receipts);
+                        create_pr(delivery_context, worktree, task, receipts)
                     }
                     (Builtin::Merge, _) => {
                         train::run_train(runner, delivery_context, &task.id, hook_context.cancel)
@@ -186,6 +198,7 @@ fn create_pr(
     delivery_context: DeliveryContext<'_>,
     worktree: &Worktree,
     task: &Task,
+    receipts: &[Receipt],
 ) -> Result<StepOutcome, StepError> {
     let DeliveryTools { repo, forge, requests, rules } = delivery_context.delivery_tools;
     requests.check("no request can be made")?;
@@ -212,7 +225,7 @@ fn create_pr(
         base: delivery_context.delivery_tools.base().to_owned(),
         head: head.to_string(),
         title: title(task),
-        body: body(task),
+        body: request_body(task, receipts),
         is_draft: rules.draft,
         labels: rules.labels.clone(),
         reviewers: rules.reviewers.clone(),
@@ -301,18 +314,6 @@ fn announce(
     let command = Command::PlanPush { id: task.id.clone(), fence, head: head.to_string() };
     project.carry_out(&command).map_err(again)?;
     Ok(())
-}
-
-/// Returns the description of a request.
-fn body(task: &Task) -> String {
-    let mut text = task.spec.description.trim().to_owned();
-    if !task.spec.deliverables.is_empty() {
-        text.push_str("\n\n");
-        for deliverable in &task.spec.deliverables {
-            text.push_str(&format!("- {deliverable}\n"));
-        }
-    }
-    format!("{}\n\nTask: {}", text.trim(), task.id).trim().to_owned()
 }
 
 /// Runs the project's tests, of all kinds that it has, and stops at the first failure.
@@ -408,6 +409,7 @@ fn told(
         stdout_bytes: said.len() as u64,
         stderr_bytes: 0,
         artifact: None,
+        base_tests: false,
         output_tail: hookloop_hooks::hook_outcome::output_tail(&outcome, &said),
     };
     HookRun {

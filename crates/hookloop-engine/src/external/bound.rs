@@ -12,7 +12,6 @@ use hookloop_core::session::stop::{self, ClaimJudge};
 use hookloop_core::session::{
     CompletionClaimed, Session, SessionPhase, SessionWork, StopDecision, TurnKind,
 };
-use hookloop_git::files::read_text;
 use serde_json::Map;
 
 use super::agent_messages::{
@@ -20,9 +19,8 @@ use super::agent_messages::{
     ValidationReport, refused,
 };
 use super::agent_tools::{AgentTools, task_id};
-use crate::session::agent_turn::SPEC_MAX;
 use crate::session::journal::SessionJournal;
-use crate::session::lookup;
+use crate::session::{lookup, session_directory, spec_file};
 
 impl AgentTools {
     /// Returns the session that started this agent, or an error if `iteration` names another one.
@@ -231,8 +229,9 @@ impl AgentTools {
         match self.turn_of(bound)?.session.plan.work {
             SessionWork::Prompt(prompt) => Ok(Some(prompt)),
             SessionWork::Spec(path) => {
-                let root = lookup::runner(self.project())?.root();
-                read_text(&root.join(&path), SPEC_MAX).map(Some).map_err(|why| {
+                let runner = lookup::runner(self.project())?;
+                let directory = session_directory::directory(runner, &bound.session);
+                spec_file::read(&runner.root().join(&path), &directory).map(Some).map_err(|why| {
                     refused("no_spec", format!("{path}: {why}"), "go by your prompt")
                 })
             }

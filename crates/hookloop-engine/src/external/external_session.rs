@@ -78,6 +78,7 @@ impl ExternalSession {
             limits,
             machine: machine(),
             no_changes_ok: false,
+            may_change: Vec::new(),
             worker: None,
             checkout: CheckoutUse::default(),
         };

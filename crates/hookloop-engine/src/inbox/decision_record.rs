@@ -11,6 +11,7 @@ use hookloop_core::excerpt::first_chars;
 use hookloop_core::id::{SessionId, Subject, TaskId};
 use hookloop_core::inbox::{Problem, ProblemKind, ProblemSubject};
 use hookloop_core::options::Length;
+use hookloop_core::session::facts::TestFinding;
 use hookloop_core::session::plan::{CompactCount, Dollars};
 use hookloop_core::session::{
     GatesEvaluated, PipedOutput, PromptChannel, Receipt, Session, SessionLimit, SessionOutcome,
@@ -89,8 +90,15 @@ pub struct DecisionRecord {
     pub turn_failure: Option<String>,
     pub failed_gates: Vec<FailedGate>,
     pub receipts: Vec<GateReceipt>,
+    /// The changes of tests that need a person.
+    pub test_changes: Vec<TestFinding>,
+    /// The number of further changes of tests that the session does not list.
+    pub more_test_changes: u64,
     pub limits: Vec<LimitUse>,
     pub difference: Option<WorkDifference>,
+    /// The digests that allow all changes of tests; none if older receipts left some out.
+    #[serde(skip)]
+    pub(super) allowable: Option<Vec<String>>,
     /// Whether the item is about the session, and not about a task.
     #[serde(skip)]
     is_of_session: bool,
@@ -129,6 +137,8 @@ struct SessionMoment<'e> {
     /// The events since the task was claimed. All events without a task.
     of_task: &'e [StoredEvent],
     task: Option<TaskId>,
+    /// Whether the events are about the work of the item.
+    has_work: bool,
 }
 
 impl<'e> SessionMoment<'e> {
@@ -148,7 +158,9 @@ impl<'e> SessionMoment<'e> {
             EventBody::SessionTaskClaimed(taken) => Some(taken.task.clone()),
             _ => None,
         });
-        SessionMoment { before, of_task: &before[start.unwrap_or(0)..], task }
+        // A task that the session did not work on has no changes of tests.
+        let has_work = wanted.is_none() || start.is_some();
+        SessionMoment { before, of_task: &before[start.unwrap_or(0)..], task, has_work }
     }
 
     fn bodies(&self) -> impl DoubleEndedIterator<Item = &'e EventBody> {
@@ -192,7 +204,11 @@ impl<'e> SessionMoment<'e> {
             Some(SessionOutcome::Limit { limit }) => Some(*limit),
             _ => None,
         };
+        let (test_changes, more_test_changes) = self.test_changes();
         DecisionRecord {
+            test_changes,
+            more_test_changes,
+            allowable: self.allowable(),
             worked_on: self.task.as_ref().map(ToString::to_string),
             agent: Some(session.agent().to_owned()),
             iteration,
@@ -218,14 +234,47 @@ impl<'e> SessionMoment<'e> {
     }
 
     /// Returns the last receipt of each gate for the files that the last turn left.
-    fn receipts(&self) -> Vec<GateReceipt> {
+    fn last_receipts(&self) -> Vec<&'e Receipt> {
         let mut found: Vec<&Receipt> = Vec::new();
+        if !self.has_work {
+            return found;
+        }
         for body in self.since_turn() {
             let EventBody::ReceiptRecorded(receipt) = body else { continue };
             found.retain(|known| (&known.gate, &known.point) != (&receipt.gate, &receipt.point));
             found.push(receipt);
         }
-        let shown = found.into_iter().take(NAMED_MAX);
+        found
+    }
+
+    /// Returns the changes of tests that need a person, and the number of those that are not listed.
+    fn test_changes(&self) -> (Vec<TestFinding>, u64) {
+        let tests =
+            self.last_receipts().into_iter().filter_map(|receipt| receipt.base_tests.as_deref());
+        let (mut found, mut more) = (Vec::new(), 0);
+        for tests in tests {
+            found.extend(tests.open().cloned());
+            more += tests.more;
+        }
+        (found, more)
+    }
+
+    /// Returns the digests that allow all changes of tests.
+    fn allowable(&self) -> Option<Vec<String>> {
+        let mut digests = Vec::new();
+        for receipt in self.last_receipts() {
+            let Some(tests) = &receipt.base_tests else { continue };
+            match (tests.more, &tests.digest_of_all) {
+                (0, _) => digests.extend(tests.open().map(TestFinding::digest)),
+                (_, Some(digest)) => digests.push(digest.clone()),
+                (_, None) => return None,
+            }
+        }
+        Some(digests).filter(|digests| !digests.is_empty())
+    }
+
+    fn receipts(&self) -> Vec<GateReceipt> {
+        let shown = self.last_receipts().into_iter().take(NAMED_MAX);
         shown
             .map(|receipt| GateReceipt {
                 gate: receipt.gate.clone(),

@@ -10,7 +10,6 @@ use hookloop_agents::{McpServerCommand, TurnReport, TurnRequest, TurnUpdate};
 use hookloop_config::variables::TRACE_PARENT;
 use hookloop_core::price::TokenPrice;
 use hookloop_core::session::{Session, SessionWork, TurnKind, TurnResult, Usage};
-use hookloop_git::files::read_text;
 use hookloop_process::LinkedCancel;
 use serde_json::json;
 
@@ -20,10 +19,8 @@ use super::now::NowStep;
 use super::observer::SessionObserver;
 use super::prompt::{self, PromptParts};
 use super::session_directory::report_failure;
+use super::spec_file;
 use super::world::{DueTurn, SessionUpdate};
-
-/// Maximum bytes of a spec in a prompt.
-pub(crate) const SPEC_MAX: u64 = 512 * 1024;
 
 impl<O: SessionObserver> LiveWorld<'_, O> {
     /// Runs a turn of the agent. A turn that cannot start counts as a failed turn.
@@ -140,12 +137,12 @@ impl<O: SessionObserver> LiveWorld<'_, O> {
     }
 
     /// Returns the text of the session's work: its prompt or its spec. Empty for tasks.
-    fn work_text(&self, session: &Session) -> Result<String, String> {
+    pub(super) fn work_text(&self, session: &Session) -> Result<String, String> {
         match &session.plan.work {
             SessionWork::Prompt(prompt) | SessionWork::Review(prompt) => Ok(prompt.clone()),
             SessionWork::Spec(path) => {
                 let path = self.runner.home().join(path);
-                read_text(&path, SPEC_MAX)
+                spec_file::read(&path, &self.directory)
                     .map_err(|why| format!("the spec {}: {why}", path.display()))
             }
             SessionWork::Tasks | SessionWork::Task(_) | SessionWork::Own => Ok(String::new()),

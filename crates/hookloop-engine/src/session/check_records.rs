@@ -95,6 +95,7 @@ mod tests {
             room: None,
             attempts: 1,
             checks: None,
+            base_tests: None,
             tools: None,
             reused_from: None,
         }

@@ -1,12 +1,15 @@
 //! Performs a session step by step, until it ends or pauses.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use hookloop_core::event::{EventBody, NoData};
 use hookloop_core::hook::HookRegistry;
 use hookloop_core::id::SessionId;
+use hookloop_core::options::ExpectationReviewer;
 use hookloop_core::point::Point;
-use hookloop_core::session::facts::{DecisionMade, DecisionRequested, HookPointCompleted};
+use hookloop_core::session::facts::{
+    DecisionMade, DecisionRequested, ExpectationVerdict, HookPointCompleted,
+};
 use hookloop_core::session::stop::ValidationResult;
 use hookloop_core::session::{
     AtRetryLimit, LimitDecision, NextStep, Session, SessionEnded, SessionOutcome, SessionPhase,
@@ -18,6 +21,7 @@ use hookloop_hooks::hook_context::DeliveryFacts;
 use hookloop_store::log::StoredEvent;
 
 use super::check_records::CheckOutcomes;
+use super::failing_checks::FailingChecks;
 use super::gate_results::GateResults;
 use super::journal::SessionJournal;
 use super::open::SessionHandle;
@@ -46,8 +50,18 @@ pub struct SessionDriver<'p, W> {
     pub(super) delivery: Option<DeliveryFacts>,
     /// Files that gates wrote into the working directory.
     pub(super) gate_files: BTreeSet<String>,
+    /// The submodules with uncommitted changes of which the user was told last.
+    pub(super) told_uncommitted: Vec<String>,
     /// The outcomes in the last record of each gate's checks.
     pub(super) known_checks: HashMap<String, CheckOutcomes>,
+    /// The checks of gates that failed before the work began; none if they explain no failure.
+    pub(super) failing_before: HashMap<String, Option<FailingChecks>>,
+    /// The verdicts of gatekeepers about changes of tests, by the tree and the changes.
+    pub(super) expectation_verdicts: HashMap<String, ExpectationVerdict>,
+    /// Changed expectations that a gatekeeper approved: the gatekeeper's definition, and the digest of the change.
+    pub(super) approved_expectations: HashSet<(ExpectationReviewer, String)>,
+    /// Whether the hooks that run are gates with the tests of the base.
+    pub(super) is_base_run: bool,
     /// How often the worktree was restored since the last turn.
     pub(super) restorations: u32,
     /// The session's run time before this process continued it.
@@ -101,7 +115,12 @@ impl<'p, W: SessionWorld> SessionDriver<'p, W> {
             reserved,
             delivery: None,
             gate_files: BTreeSet::new(),
+            told_uncommitted: Vec::new(),
             known_checks: HashMap::new(),
+            expectation_verdicts: HashMap::new(),
+            approved_expectations: HashSet::new(),
+            failing_before: HashMap::new(),
+            is_base_run: false,
             restorations: 0,
             active_before_ms,
         }

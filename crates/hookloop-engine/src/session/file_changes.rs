@@ -68,7 +68,11 @@ impl<W: SessionWorld> SessionDriver<'_, W> {
     pub(super) fn must_change_files(&self) -> bool {
         let kind = self.task.as_ref().and_then(|task| task.spec.kind.as_deref());
         let is_allowed = self.journal.project.rules().allows_no_changes(kind);
-        self.journal.session.plan.must_change_files() && !is_allowed
+        // A person looked at the changes that the task's work made before.
+        let session = &self.journal.session;
+        let is_approved =
+            session.task.as_ref().is_some_and(|taken| !taken.allowed_findings.is_empty());
+        session.plan.must_change_files() && !is_allowed && !is_approved
     }
 
     /// Asks the agent why nothing changed, or a person if the agent was asked before.

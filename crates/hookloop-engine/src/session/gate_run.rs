@@ -1,5 +1,7 @@
 //! Runs gates: in a room or in the working directory, once for each state of the files.
 
+use std::collections::HashMap;
+
 use hookloop_core::builtin::Builtin;
 use hookloop_core::digest::sha256_hex;
 use hookloop_core::event::EventBody;
@@ -17,13 +19,16 @@ use hookloop_hooks::trust;
 
 use super::check_records;
 use super::drive::SessionDriver;
-use super::gate_results::{FilesState, GateResults, named_files};
+use super::gate_results::{FilesState, GateResults, SETUP_FAILED, named_files};
 use super::gates::verdict;
+use super::session_room::uses_files_of_gates;
 use super::world::{GateFacts, ProvenGate, RoomEntry, SessionUpdate, SessionWorld};
 use crate::error::EngineError;
 
 /// Maximum runs of the gates if files change while they run.
 const ROUNDS_MAX: u32 = 3;
+/// Maximum runs of the setup before one gate, if the gates before it change its result.
+const SETUPS_OF_GATE_MAX: usize = 3;
 /// Maximum files that gates wrote into the working directory and that a session remembers.
 const WRITTEN_MAX: usize = 10_000;
 /// Maximum characters of a failed setup's output in a reason.
@@ -77,20 +82,26 @@ impl<W: SessionWorld> SessionDriver<'_, W> {
                 self.set_up(&mut results)?.err()
             }
         };
+        self.tell_uncommitted(&results);
         let must_be_cold = self.must_confirm(lists);
-        let was_touched = self.world.is_touched();
+        let is_warm = |results: &GateResults| {
+            results.room.as_ref().is_some_and(|room| room.build != Some(BuildState::Cold))
+        };
+        let was_warm = is_warm(&results);
         self.run_lists(lists, &mut results, problem.as_deref(), Some(must_be_cold))?;
         let has_passed =
             |results: &GateResults| verdict(all, &results.runs).verdict == JointVerdict::Pass;
-        if must_be_cold && was_touched && has_passed(&results) && !self.is_stopping() {
-            let problem = self.world.make_cold().err();
+        if must_be_cold && was_warm && has_passed(&results) && !self.is_stopping() {
+            // The result of a setup that is damaged, or that ran on another tree, is removed with the files of other runs.
+            let problem = match self.world.make_cold() {
+                Ok(()) => self.set_up(&mut results)?.err(),
+                Err(why) => Some(why),
+            };
             results.runs.clear();
             results.reused.clear();
-            if let Some(room) = &mut results.room {
-                room.build = Some(BuildState::Cold);
-            }
             self.run_lists(lists, &mut results, problem.as_deref(), None)?;
         }
+        self.replace_leaks(all, &mut results);
         let passed: Vec<_> = all
             .iter()
             .filter_map(|gate| {
@@ -113,6 +124,10 @@ impl<W: SessionWorld> SessionDriver<'_, W> {
         problem: Option<&str>,
         reuse: Option<bool>,
     ) -> Result<(), EngineError> {
+        let mut proofs = match (reuse, problem) {
+            (Some(must_be_cold), None) => self.reusable(lists, must_be_cold),
+            _ => HashMap::new(),
+        };
         for (point, hooks) in lists {
             let mut ready: Vec<HookRun> = Vec::new();
             let mut due: Vec<Hook> = Vec::new();
@@ -120,16 +135,15 @@ impl<W: SessionWorld> SessionDriver<'_, W> {
                 if let (true, Some(reason)) = (has_room(hook), problem) {
                     let status = HookStatus::NotStarted;
                     ready.push(HookRun::unable(hook, point, status, reason.to_owned()));
-                } else if let Some(proof) =
-                    reuse.and_then(|must_be_cold| self.world.proof_of(hook, must_be_cold))
-                {
+                } else if let Some(proof) = proofs.remove(&hook.name) {
                     ready.push(proven_run(hook));
                     results.reused.insert(hook.name.clone(), proof);
                 } else {
                     due.push(hook.clone());
                 }
             }
-            let mut ran = self.run_hooks(&due, point)?.into_iter().chain(ready).collect::<Vec<_>>();
+            let mut ran = self.run_due(&due, point, results)?;
+            ran.extend(ready);
             let place = |run: &HookRun| hooks.iter().position(|hook| hook.name == run.hook);
             ran.sort_by_key(place);
             results.runs.extend(ran);
@@ -137,15 +151,143 @@ impl<W: SessionWorld> SessionDriver<'_, W> {
         Ok(())
     }
 
+    /// Returns the earlier proofs of gates that need not run.
+    ///
+    /// If a gate with files runs, so do all of them: each may leave files for the next, and needs those of the others.
+    fn reusable(&self, lists: &GateLists, must_be_cold: bool) -> HashMap<String, ProvenGate> {
+        let mut proofs = HashMap::new();
+        let mut must_run = false;
+        for gate in lists.iter().flat_map(|(_, gates)| gates) {
+            match self.world.proof_of(gate, must_be_cold) {
+                Some(proof) => drop(proofs.insert(gate.name.clone(), proof)),
+                None => must_run |= uses_files_of_gates(gate),
+            }
+        }
+        if must_run {
+            let gates = lists.iter().flat_map(|(_, gates)| gates);
+            for gate in gates.filter(|gate| uses_files_of_gates(gate)) {
+                proofs.remove(&gate.name);
+            }
+        }
+        proofs
+    }
+
+    /// Runs gates of one list. If one changes the result of the setup, the setup runs again before the next.
+    ///
+    /// The gates that are left run one by one, because parallel gates could change it again at any time.
+    fn run_due(
+        &mut self,
+        due: &[Hook],
+        point: &Point,
+        results: &mut GateResults,
+    ) -> Result<Vec<HookRun>, EngineError> {
+        let mut ran = self.run_hooks(due, point)?;
+        let Some(damage) = self.world.take_setup_damage() else { return Ok(ran) };
+        let left: Vec<&Hook> =
+            due.iter().filter(|hook| ran.iter().any(|run| is_left(run, hook, &damage))).collect();
+        ran.retain(|run| !left.iter().any(|hook| hook.name == run.hook));
+        let mut damage = Some(damage);
+        for hook in left {
+            let mut last = None;
+            for _ in 0..SETUPS_OF_GATE_MAX {
+                let problem = match damage.take() {
+                    Some(damage) => self.repeat_setup(&damage, results)?,
+                    None => None,
+                };
+                let run = self.run_left(hook, (point, &ran), problem)?;
+                damage = self.world.take_setup_damage();
+                let is_over = !damage.as_ref().is_some_and(|damage| is_left(&run, hook, damage));
+                last = Some(run);
+                if is_over || self.is_stopping() {
+                    break;
+                }
+            }
+            ran.extend(last);
+        }
+        Ok(ran)
+    }
+
+    /// Runs the setup again, whose result a gate changed. Returns why it failed.
+    fn repeat_setup(
+        &mut self,
+        damage: &str,
+        results: &mut GateResults,
+    ) -> Result<Option<String>, EngineError> {
+        self.world.notice(SessionUpdate::SetupRepeats { reason: damage });
+        self.set_up_with(results, true).map(Result::err)
+    }
+
+    /// Runs one gate after those that ran, unless it needs one that did not pass. `problem` is why the setup failed.
+    fn run_left(
+        &mut self,
+        hook: &Hook,
+        (point, ran): (&Point, &[HookRun]),
+        problem: Option<String>,
+    ) -> Result<HookRun, EngineError> {
+        if let (true, Some(why)) = (has_room(hook), problem) {
+            return Ok(HookRun::unable(hook, point, HookStatus::NotStarted, why));
+        }
+        if let Some(need) = failed_need(hook, ran) {
+            return Ok(HookRun::skipped(hook, format!("it needs `{need}`, which did not pass")));
+        }
+        let run = self.run_hooks(std::slice::from_ref(hook), point)?.into_iter().next();
+        let not_run = || {
+            let reason = "it did not run".to_owned();
+            HookRun::unable(hook, point, HookStatus::NotStarted, reason)
+        };
+        Ok(run.unwrap_or_else(not_run))
+    }
+
+    /// Tells the user once of submodules whose changes gates can't see.
+    fn tell_uncommitted(&mut self, results: &GateResults) {
+        let Some(room) = &results.room else { return };
+        if room.uncommitted.is_empty() || self.told_uncommitted == room.uncommitted {
+            return;
+        }
+        let paths = named_files(&room.uncommitted);
+        self.world.notice(SessionUpdate::UncommittedSubmodules { paths: &paths });
+        self.told_uncommitted.clone_from(&room.uncommitted);
+    }
+
     /// Runs the setup in the room, if its result is not there. The inner error is for a person.
-    fn set_up(&mut self, results: &mut GateResults) -> Result<Result<(), String>, EngineError> {
+    pub(super) fn set_up(
+        &mut self,
+        results: &mut GateResults,
+    ) -> Result<Result<(), String>, EngineError> {
+        self.set_up_with(results, false)
+    }
+
+    /// Runs the setup. `is_repeat` tells whether gates ran before, whose files stay.
+    fn set_up_with(
+        &mut self,
+        results: &mut GateResults,
+        is_repeat: bool,
+    ) -> Result<Result<(), String>, EngineError> {
+        if let Err(why) = self.run_setup(results, is_repeat)? {
+            return Ok(Err(why));
+        }
+        let build = match self.world.note_build() {
+            Ok(build) => build,
+            Err(why) => return Ok(Err(format!("{SETUP_FAILED}{why}"))),
+        };
+        if let Some(room) = &mut results.room {
+            room.build = build;
+        }
+        Ok(Ok(()))
+    }
+
+    fn run_setup(
+        &mut self,
+        results: &mut GateResults,
+        is_repeat: bool,
+    ) -> Result<Result<(), String>, EngineError> {
         let setup = self.hooks_at(&Point::Setup);
         if setup.is_empty() {
-            return Ok(Ok(()));
+            return Ok(self.world.discard_setup());
         }
         let (digest, is_ready) = match self.world.setup_state(&setup) {
             Ok(state) => state,
-            Err(why) => return Ok(Err(format!("setup_failed: {why}"))),
+            Err(why) => return Ok(Err(format!("{SETUP_FAILED}{why}"))),
         };
         if let Some(room) = &mut results.room {
             room.setup = Some(digest.clone());
@@ -153,9 +295,13 @@ impl<W: SessionWorld> SessionDriver<'_, W> {
         if is_ready {
             return Ok(Ok(()));
         }
-        // The result of the setup must not depend on files of earlier runs.
-        if let Err(why) = self.world.make_cold() {
-            return Ok(Err(format!("setup_failed: {why}")));
+        let cleared = match is_repeat {
+            true => self.world.discard_setup_files(),
+            // The result of the setup must not depend on files of earlier runs.
+            false => self.world.discard_setup().and_then(|()| self.world.make_cold()),
+        };
+        if let Err(why) = cleared {
+            return Ok(Err(format!("{SETUP_FAILED}{why}")));
         }
         let runs = self.run_hooks(&setup, &Point::Setup)?;
         let has_failed = |run: &&HookRun| {
@@ -164,7 +310,7 @@ impl<W: SessionWorld> SessionDriver<'_, W> {
         if let Some(run) = runs.iter().find(has_failed) {
             return Ok(Err(setup_failed(run)));
         }
-        Ok(self.world.note_setup(&digest).map_err(|why| format!("setup_failed: {why}")))
+        Ok(self.world.note_setup(&digest).map_err(|why| format!("{SETUP_FAILED}{why}")))
     }
 
     /// Whether passing gates must have run without build files of refused work.
@@ -251,6 +397,10 @@ impl<W: SessionWorld> SessionDriver<'_, W> {
         tree: Option<String>,
         results: &GateResults,
     ) {
+        // A gate that used files outside of its room proves nothing about a tree.
+        if results.leaks.contains_key(&gate.name) {
+            return;
+        }
         let ran = run.ran.as_ref();
         let output = [run.stdout.as_bytes(), run.stderr.as_bytes()].concat();
         let GateFacts { digest, tools } = self.world.gate_facts(gate);
@@ -278,6 +428,7 @@ impl<W: SessionWorld> SessionDriver<'_, W> {
                 Some(proof) => proof.checks,
                 None => run.checks.as_ref().map(|checks| checks.counts),
             },
+            base_tests: results.base_tests.get(&gate.name).cloned().map(Box::new),
             tools,
             reused_from: reused.map(|proof: &ProvenGate| proof.session.clone()),
         };
@@ -299,6 +450,23 @@ fn is_in_working_directory(gate: &Hook) -> bool {
         || !(has_room(gate) || matches!(gate.handler, HookHandler::Http { .. }))
 }
 
+/// Whether a gate must run once the setup has run again: it did not start because of the damage, or has attempts left.
+fn is_left(run: &HookRun, hook: &Hook, damage: &str) -> bool {
+    let reason = run.outcome.reason.as_deref().unwrap_or_default();
+    let is_stopped = run.outcome.status == HookStatus::NotStarted && reason.ends_with(damage);
+    let attempts = run.ran.as_ref().map_or(0, |ran| ran.attempts);
+    let has_attempts = run.has_failed() && attempts < hook.options.retry.attempts;
+    run.hook == hook.name && (is_stopped || has_attempts)
+}
+
+/// Returns the gate that a gate needs, and that did not pass.
+fn failed_need<'h>(hook: &'h Hook, ran: &[HookRun]) -> Option<&'h String> {
+    let has_failed = |need: &&String| {
+        ran.iter().any(|run| run.hook == **need && run.outcome.status != HookStatus::Passed)
+    };
+    hook.options.needs.iter().find(has_failed)
+}
+
 /// Returns the run of a gate that was proven before on the same tree.
 fn proven_run(gate: &Hook) -> HookRun {
     let outcome = HookOutcome {
@@ -314,5 +482,5 @@ pub(super) fn setup_failed(run: &HookRun) -> String {
     let printed: Vec<&str> = run.printed.trim().lines().rev().take(4).collect();
     let printed: Vec<&str> = printed.into_iter().rev().collect();
     let printed = first_chars(&printed.join(" | "), SETUP_OUTPUT_MAX);
-    format!("setup_failed: `{}`: {reason}: {printed}", run.hook)
+    format!("{SETUP_FAILED}`{}`: {reason}: {printed}", run.hook)
 }

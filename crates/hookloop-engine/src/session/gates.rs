@@ -21,7 +21,7 @@ use hookloop_core::session::{
 use hookloop_hooks::hook_run::{HookRun, PIPED_MAX, piped};
 
 use super::drive::SessionDriver;
-use super::gate_results::{GateResults, named_files};
+use super::gate_results::{GateResults, SETUP_FAILED, named_files};
 use super::point::REASON_MAX;
 use super::prompt_items::US;
 use super::world::SessionWorld;
@@ -185,7 +185,10 @@ impl<W: SessionWorld> SessionDriver<'_, W> {
     fn ask_hook(&mut self, name: &str) -> Result<Result<stop::StopVote, String>, EngineError> {
         // The hook gets the current results of the rules.
         if self.validated.is_empty() {
-            self.validate()?;
+            let voted = self.validate()?;
+            if voted.decision == StopDecision::Escalate {
+                return Ok(Ok(voted));
+            }
         }
         let mut hooks = self.hooks_at(&Point::StopWhen);
         hooks.retain(|hook| hook.name == name);
@@ -242,8 +245,10 @@ impl<W: SessionWorld> SessionDriver<'_, W> {
             result: *result,
         };
         self.validated = proof.runs.iter().zip(&judged.results).map(validated).collect();
+        let leak = proof.leaks.values().next();
+        let leak = leak.map(|reason| stop::StopVote::new(StopDecision::Escalate, reason.clone()));
         self.proof = Some(proof);
-        Ok(stop::by_validation(&self.validated))
+        Ok(leak.unwrap_or_else(|| stop::by_validation(&self.validated)))
     }
 
     /// Sends the failing rules to the agent, which continues, and returns the failing checks.
@@ -251,7 +256,7 @@ impl<W: SessionWorld> SessionDriver<'_, W> {
         let Some(proof) = self.proof.take() else { return Vec::new() };
         let rules = self.hooks_at(&Point::Validation);
         let judged = verdict(&rules, &proof.runs);
-        let blocked = with_result(GateResult::Blocked, &judged, &proof.runs);
+        let blocked = proof.blocked(&judged);
         let failing = self.tell_blocked(&Point::Validation, &blocked, proof.runs.len());
         self.proof = Some(proof);
         failing.into_iter().collect()
@@ -262,19 +267,31 @@ impl<W: SessionWorld> SessionDriver<'_, W> {
         let gates = self.hooks_at(&Point::Stop);
         let rules = self.hooks_at(&Point::Validation);
         let able = self.executed.clone();
-        let proof = match self.proof.take().filter(|proof| proof.is_stable && !rules.is_empty()) {
+        let mut proof = match self.proof.take().filter(|proof| proof.is_stable && !rules.is_empty())
+        {
             Some(before) => self.run_gates_after_rules(&gates, &rules, before)?,
             None => self.run_all_gates(&gates, &rules)?,
         };
         if self.is_stopping() || self.check_place().is_err() {
             return Ok(());
         }
+        self.excuse_known_failures(&gates, &mut proof)?;
+        if verdict(&[&gates[..], &rules[..]].concat(), &proof.runs).verdict == JointVerdict::Pass {
+            self.check_base_tests(&gates, &mut proof)?;
+            if self.is_stopping() {
+                return Ok(());
+            }
+        }
         self.note_receipts(&gates, &Point::Stop, &proof);
         self.note_receipts(&rules, &Point::Validation, &proof);
         let all: Vec<Hook> = gates.into_iter().chain(rules).collect();
         self.note_executed(&proof.runs);
+        let has_base_tests = !proof.base_tests.is_empty();
         let judged = self.judge(&all, proof, &able);
         let has_passed = judged.verdict == JointVerdict::Pass;
+        if has_passed && has_base_tests {
+            self.world.note_proven_tests();
+        }
         self.journal.note(EventBody::GatesEvaluated(judged));
         // Submitted work is compared with its base at the submission.
         let session = &self.journal.session;
@@ -339,6 +356,7 @@ impl<W: SessionWorld> SessionDriver<'_, W> {
             return self.run_all_gates(gates, rules);
         }
         proof.runs.extend(before.runs);
+        proof.leaks.extend(before.leaks);
         Ok(proof)
     }
 
@@ -362,7 +380,7 @@ impl<W: SessionWorld> SessionDriver<'_, W> {
         able: &BTreeSet<String>,
     ) -> GatesEvaluated {
         let judged = verdict(gates, &proof.runs);
-        let blocked = with_result(GateResult::Blocked, &judged, &proof.runs);
+        let blocked = proof.blocked(&judged);
         let mut failing = self.tell_blocked(&Point::Stop, &blocked, proof.runs.len());
         self.pipe_gates(gates, &proof.runs, &judged.verdict);
         let mut unstable = None;
@@ -380,7 +398,12 @@ impl<W: SessionWorld> SessionDriver<'_, W> {
         }
         let unable = blocked.iter().find_map(|run| {
             let gate = gates.iter().find(|gate| gate.name == run.hook)?;
-            let is_unable = is_command(gate) && run.is_misconfigured() && !able.contains(&run.hook);
+            let reason = run.outcome.reason.as_deref().unwrap_or_default();
+            // The agent can rarely fix a setup.
+            let is_of_setup = reason.contains(SETUP_FAILED);
+            let is_unable = is_command(gate)
+                && run.is_misconfigured()
+                && (is_of_setup || !able.contains(&run.hook));
             is_unable.then(|| run.why_unable(&gate.handler))
         });
         let named = |result| {
@@ -566,13 +589,4 @@ pub(super) fn verdict(gates: &[Hook], runs: &[HookRun]) -> GatesVerdict {
 /// Whether a gate starts a program of the project or of the machine.
 fn is_command(gate: &Hook) -> bool {
     matches!(gate.handler, HookHandler::Command(_) | HookHandler::Builtin(_))
-}
-
-fn with_result<'r>(
-    result: GateResult,
-    judged: &GatesVerdict,
-    runs: &'r [HookRun],
-) -> Vec<&'r HookRun> {
-    let runs = runs.iter().zip(&judged.results);
-    runs.filter(|(_, found)| **found == result).map(|(run, _)| run).collect()
 }

@@ -1,4 +1,4 @@
-//! Changes of the files that define a session's hooks.
+//! Changes of the files that define a session's hooks or its work.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -50,6 +50,12 @@ impl HookDrift {
             (path, stamp)
         });
         HookDrift { known: known.collect() }
+    }
+
+    /// Watches a further file, as it is now.
+    pub(crate) fn watch(&mut self, path: PathBuf) {
+        let stamp = stamp(&path);
+        self.known.insert(path, stamp);
     }
 
     /// Returns the files that changed since the last call.

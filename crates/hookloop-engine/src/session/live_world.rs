@@ -1,6 +1,6 @@
 //! The world of a real session: processes, files, clocks.
 
-use std::fs;
+use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,18 +9,20 @@ use std::time::{Duration, Instant};
 use hookloop_agents::agent_chain::AgentChain;
 use hookloop_agents::{TurnReport, clipped};
 use hookloop_core::checks::CheckCounts;
-use hookloop_core::hook::{Hook, HookRegistry};
+use hookloop_core::hook::Hook;
 use hookloop_core::hook_protocol::HookStatus;
 use hookloop_core::id::SessionId;
+use hookloop_core::options::BaseTestRules;
 use hookloop_core::point::Point;
+use hookloop_core::session::facts::{BuildState, ExpectationVerdict, TestFinding};
 use hookloop_core::session::timeline::Timeline;
 use hookloop_core::session::{LimitDecision, Session, SessionPhase};
 use hookloop_core::task::Task;
 use hookloop_core::trace::{SpanId, SpanNames};
 use hookloop_git::files::{FilesLook, WatchedFiles};
 use hookloop_git::repo::worktree::PlaceEntry;
-use hookloop_git::repo::{CommitId, Worktree, WorktreeLoss};
-use hookloop_git::snapshot::{ChangedPath, Snapshot, Snapshots};
+use hookloop_git::repo::{Worktree, WorktreeLoss};
+use hookloop_git::snapshot::{ChangedPath, Snapshot, Snapshots, TreeEdit};
 use hookloop_git::step_error::{CommittedWork, StepError};
 use hookloop_hooks::gate_room::has_room;
 use hookloop_hooks::hook_context::{HookContext, SessionCall, SessionContext};
@@ -29,30 +31,30 @@ use hookloop_hooks::hook_sequence;
 use hookloop_hooks::runner::HookRunner;
 use hookloop_process::find_program;
 
+use super::base_plan::BaseRunPlan;
 use super::deadline::SessionDeadline;
 use super::hook_drift::HookDrift;
+use super::live_guard::LiveGuard;
 use super::now::{NowBoard, NowStep};
 use super::observer::SessionObserver;
 use super::place_damage::{CurrentPlace, DirectoryIdentity, PlaceDamage};
 use super::proven::ProvenGate;
 use super::room_entry::{RoomEntry, SessionRoom, tools_of};
 use super::session_clock::SessionClock;
-use super::session_directory;
-use super::session_room::{RoomContext, remember_copies};
+use super::session_room::{RoomContext, has_room_point};
+use super::source_signs::BaseAssertions;
 use super::stop_switch::{RestSwitch, StopSwitch};
 use super::task_steps::LEASE;
 use super::turn_files::{self, TurnMoment};
 use super::world::{DueTurn, GateFacts, HookSink, SessionUpdate, SessionWorld};
 use crate::delivery_context::{
-    DeliveryContext, DeliverySteps, DeliveryTools, StepsInContext, commit,
+    ChangedExpectations, DeliveryContext, DeliverySteps, DeliveryTools, StepsInContext, commit,
 };
 use crate::heartbeat::Heartbeater;
 use crate::project::Project;
 use crate::protected_files;
 use crate::session_record::SessionTimeline;
 
-/// The file with the tree at the time of the last prompt, in an external session.
-const PROMPT_TREE: &str = "prompt-tree";
 /// Maximum length of a question to a person in the session's current step.
 const QUESTION_MAX: usize = 500;
 
@@ -98,6 +100,10 @@ pub(crate) struct LiveWorld<'p, O> {
     pub(super) board: NowBoard,
     /// The room in which gates run.
     pub(super) session_room: SessionRoom,
+    /// The room in which the tests of the base run.
+    pub(super) base_room: SessionRoom,
+    /// The assertions of the base's tests, once they are read.
+    pub(super) assertions: Option<BaseAssertions>,
 }
 
 /// The parts from which [`LiveWorld`] is built.
@@ -171,6 +177,8 @@ impl<'p, O: SessionObserver> LiveWorld<'p, O> {
             trace: None,
             board,
             session_room: SessionRoom::default(),
+            base_room: SessionRoom::default(),
+            assertions: None,
         })
     }
 
@@ -198,58 +206,8 @@ impl<'p, O: SessionObserver> LiveWorld<'p, O> {
         file_name(&self.directory)
     }
 
-    fn take_snapshot(&mut self) -> Option<Snapshot> {
+    pub(super) fn take_snapshot(&mut self) -> Option<Snapshot> {
         known(self.snapshots()?.take(), "the tree of the files is unknown")
-    }
-
-    /// Returns the tree that the session began with, which the first call records.
-    fn base_tree(&mut self) -> Option<String> {
-        if let Ok(tree) = fs::read_to_string(&self.base) {
-            return Some(tree);
-        }
-        let snapshot = self.take_snapshot()?;
-        let not_kept = "the tree at the start of the work is not kept";
-        let (group, name) = (self.group(), file_name(&self.base));
-        known(self.snapshots()?.keep(&group, &name, &snapshot), not_kept)?;
-        known(fs::write(&self.base, &snapshot.tree), not_kept)?;
-        Some(snapshot.tree)
-    }
-
-    /// Returns the commit that was checked out when the work began.
-    fn base_commit(&self) -> Option<CommitId> {
-        fs::read_to_string(self.base.with_extension("commit")).ok()?.trim().parse().ok()
-    }
-
-    /// Records the commit that is checked out, when the work begins.
-    fn remember_base_commit(&self, snapshot: &Snapshot) {
-        let path = self.base.with_extension("commit");
-        if let Some(head) = snapshot.head.as_ref().filter(|_| !path.exists()) {
-            known(fs::write(&path, head.as_str()), "the first commit is not kept");
-        }
-    }
-
-    /// Records the files at the time of a user's prompt.
-    pub(crate) fn note_prompt_files(&mut self) {
-        let path = self.directory.join(PROMPT_TREE);
-        let Some(snapshot) = self.take_snapshot() else {
-            // Unknown files are never equal to those at the prompt.
-            return session_directory::remove_if_there(&path);
-        };
-        known(fs::write(&path, &snapshot.tree), "the files at the prompt are not kept");
-    }
-
-    /// Whether the files are those at the time of the last prompt.
-    pub(crate) fn is_as_at_prompt(&mut self) -> bool {
-        let then = fs::read_to_string(self.directory.join(PROMPT_TREE)).ok();
-        then.is_some() && self.take_snapshot().map(|snapshot| snapshot.tree) == then
-    }
-
-    /// Records the files at the start of the session, if one of its hooks needs the changes.
-    pub(crate) fn remember_base_for(&mut self, hooks: &HookRegistry) {
-        remember_copies(self.runner.root(), &self.directory, hooks.list());
-        if hooks.list().iter().any(hookloop_hooks::hook_context::needs_changes) {
-            self.base_tree();
-        }
     }
 
     /// Returns the trace parent for a process. `place` finds its span in the current timeline.
@@ -266,12 +224,6 @@ impl<'p, O: SessionObserver> LiveWorld<'p, O> {
         let span = place(trace.timeline()?, &names)?;
         Some(names.parent_for(span).to_string())
     }
-
-    fn changes(&mut self) -> Option<Vec<(String, u64)>> {
-        let base = self.base_tree()?;
-        let now = self.take_snapshot()?.tree;
-        known(self.snapshots()?.changes(&base, &now), "the changed files are unknown")
-    }
 }
 
 impl<O: SessionObserver> LiveWorld<'_, O> {
@@ -284,6 +236,26 @@ impl<O: SessionObserver> LiveWorld<'_, O> {
             (self.place, self.worktree) = (self.runner.clone(), None);
             (self.files, self.snapshots) = (WatchedFiles::default(), None);
         }
+    }
+
+    /// Prepares the active room, with the current files or with a tree.
+    fn enter_room_with(&mut self, gates: &[Hook], tree: Option<&str>) -> RoomEntry {
+        // Without git no tree is known, so receipts name none.
+        if !gates.iter().any(has_room) || self.snapshots().is_none() {
+            self.session_room.place = None;
+            return RoomEntry::Here;
+        }
+        let (session, base) = (self.group(), self.base_commit());
+        let Some(Some(snapshots)) = &self.snapshots else { return RoomEntry::Here };
+        let context = RoomContext {
+            runner: &self.place,
+            snapshots,
+            directory: &self.directory,
+            session: &session,
+            base: base.as_ref(),
+            cancel: &self.stop.cancel,
+        };
+        self.session_room.enter(&context, gates, tree)
     }
 
     /// Returns the branch of the worktree, else the branch that the task was submitted with.
@@ -444,16 +416,14 @@ impl<O: SessionObserver> SessionWorld for LiveWorld<'_, O> {
         let root = self.place.root();
         let trace_parent = trace_parent.as_deref();
         let session = SessionContext { call, transcript, root, trace_parent };
-        let worktree = self.worktree.as_ref();
-        let project = self.project;
+        let (project, worktree) = (self.project, self.worktree.as_ref());
         let branch = self.branch_of(call.task);
-        let branch = branch.as_str();
         let delivery_tools = self.delivery_tools.as_ref();
         let delivery_context = delivery_tools.map(|delivery_tools| DeliveryContext {
             project,
             delivery_tools,
             worktree,
-            branch,
+            branch: &branch,
             left: Some(call.session.left()),
         });
         let place = self.place_of_hooks(call.point);
@@ -464,65 +434,63 @@ impl<O: SessionObserver> SessionWorld for LiveWorld<'_, O> {
             cancel: Some(cancel),
             builtins: Some(&builtins),
             changes: changes.as_deref(),
-            branches: delivery_context.map(|delivery_context| {
-                (delivery_context.branch, delivery_context.delivery_tools.base())
-            }),
+            branches: delivery_context.map(|it| (it.branch, it.delivery_tools.base())),
             delivery: call.delivery,
             board: Some(&self.board),
             ..HookContext::at(call.point)
         };
-        let (observer, board) = (&mut self.observer, &self.board);
+        let (observer, board) = (RefCell::new(&mut self.observer), &self.board);
         let mut ended = |run: &HookRun| {
             board.count_ended_hook();
             let stored = ended(run);
             if !stored.is_empty() {
-                observer.notice(SessionUpdate::Stored(&stored));
+                observer.borrow_mut().notice(SessionUpdate::Stored(&stored));
             }
         };
-        if self.is_held {
-            // A hook may run code of the agent, which may redirect the next hook.
-            let current = CurrentPlace {
-                root: self.runner.root(),
-                identity: self.root_identity.as_ref(),
-                worktree: self.worktree.as_ref(),
-                delivery_tools: self.delivery_tools.as_ref(),
-            };
-            let guard = || current.check(true).map_err(|damage| damage.to_string());
-            hook_sequence::run_guarded(&place, hooks, &hook_context, &guard, &mut ended)
-        } else {
-            hook_sequence::run_all(&place, hooks, &hook_context, &mut ended)
-        }
+        // A hook may run code of the agent, which may redirect the next hook, or change its files.
+        let current = CurrentPlace {
+            root: self.runner.root(),
+            identity: self.root_identity.as_ref(),
+            worktree: self.worktree.as_ref(),
+            delivery_tools: self.delivery_tools.as_ref(),
+        };
+        let guard = LiveGuard {
+            current: self.is_held.then_some(current),
+            room: RefCell::new(&mut self.session_room),
+            snapshots: self.snapshots.as_ref().and_then(Option::as_ref),
+            point: call.point,
+            notice: &|update| observer.borrow_mut().notice(update),
+        };
+        hook_sequence::run_guarded(&place, hooks, &hook_context, &guard, &mut ended)
     }
 
     fn enter_room(&mut self, gates: &[Hook]) -> RoomEntry {
-        // Without git no tree is known, so receipts name none.
-        if !gates.iter().any(has_room) || self.snapshots().is_none() {
-            self.session_room.place = None;
-            return RoomEntry::Here;
-        }
-        let (session, base) = (self.group(), self.base_commit());
-        let Some(Some(snapshots)) = &self.snapshots else { return RoomEntry::Here };
-        let context = RoomContext {
-            runner: &self.place,
-            snapshots,
-            directory: &self.directory,
-            session: &session,
-            base: base.as_ref(),
-            cancel: &self.stop.cancel,
-        };
-        self.session_room.enter(&context, gates)
+        self.enter_room_with(gates, None)
     }
 
     fn leave_room(&mut self, was_refused: bool) {
         self.session_room.leave(was_refused);
     }
 
-    fn make_cold(&mut self) -> Result<(), String> {
-        self.session_room.make_cold()
+    fn take_setup_damage(&mut self) -> Option<String> {
+        self.session_room.take_setup_damage()
     }
 
-    fn is_touched(&self) -> bool {
-        self.session_room.is_touched()
+    fn discard_setup(&mut self) -> Result<(), String> {
+        self.session_room.discard_setup()
+    }
+
+    fn make_cold(&mut self) -> Result<(), String> {
+        let snapshots = self.snapshots.as_ref().and_then(Option::as_ref);
+        self.session_room.make_cold(snapshots)
+    }
+
+    fn discard_setup_files(&mut self) -> Result<(), String> {
+        self.session_room.discard_setup_files()
+    }
+
+    fn note_build(&mut self) -> Result<Option<BuildState>, String> {
+        self.session_room.note_build()
     }
 
     fn setup_state(&mut self, setup: &[Hook]) -> Result<(String, bool), String> {
@@ -530,19 +498,67 @@ impl<O: SessionObserver> SessionWorld for LiveWorld<'_, O> {
     }
 
     fn note_setup(&mut self, digest: &str) -> Result<(), String> {
-        self.session_room.note_setup(digest)
+        let snapshots = self.snapshots.as_ref().and_then(Option::as_ref);
+        self.session_room.note_setup(digest, snapshots)
     }
 
     fn proof_of(&self, gate: &Hook, must_be_cold: bool) -> Option<ProvenGate> {
-        self.session_room.find_proof(&self.place, gate, must_be_cold)
+        self.session_room.find_proof(&self.place, (gate, &self.group()), must_be_cold)
     }
 
     fn keep_proofs(&mut self, passed: &[(Hook, Option<CheckCounts>)]) {
         self.session_room.keep_proofs(&self.place, &self.group(), passed);
     }
 
+    fn leak_of(&self, gate: &Hook, run: &HookRun) -> Option<String> {
+        self.session_room.leak_of(gate, run)
+    }
+
     fn gate_facts(&self, gate: &Hook) -> GateFacts {
         GateFacts { digest: self.place.digest_of(gate), tools: tools_of(&self.place, gate) }
+    }
+
+    fn plan_base_run(
+        &mut self,
+        rules: &BaseTestRules,
+        tree: &str,
+    ) -> Result<Option<BaseRunPlan>, String> {
+        self.plan_tests_of_base(rules, tree)
+    }
+
+    fn baseline_tree(&mut self) -> Result<String, String> {
+        self.tree_before_work()
+    }
+
+    fn changed_surroundings(&mut self) -> Result<Vec<TestFinding>, String> {
+        self.surroundings_since_start()
+    }
+
+    fn review_expectations(
+        &mut self,
+        session: &Session,
+        changed: &ChangedExpectations<'_>,
+    ) -> Result<ExpectationVerdict, String> {
+        self.ask_reviewer(session, changed)
+    }
+
+    fn edited_tree(&mut self, tree: &str, edits: &[(Vec<u8>, TreeEdit)]) -> Result<String, String> {
+        let snapshots = self.snapshots().ok_or("git is not installed")?;
+        snapshots.edited_tree(tree, edits).map_err(|error| error.to_string())
+    }
+
+    fn enter_base_room(&mut self, gates: &[Hook], tree: &str) -> RoomEntry {
+        std::mem::swap(&mut self.session_room, &mut self.base_room);
+        self.enter_room_with(gates, Some(tree))
+    }
+
+    fn leave_base_room(&mut self, was_refused: bool) {
+        self.session_room.leave(was_refused);
+        std::mem::swap(&mut self.session_room, &mut self.base_room);
+    }
+
+    fn note_proven_tests(&mut self) {
+        self.forget_unproven_tests();
     }
 
     fn changes_between(&mut self, from: &str, to: &str) -> Option<Vec<ChangedPath>> {
@@ -571,7 +587,11 @@ impl<O: SessionObserver> SessionWorld for LiveWorld<'_, O> {
 
     fn keep_files(&mut self, id: &SessionId, turn: u32, moment: TurnMoment) -> Option<String> {
         self.check_current_place().ok()?;
-        let snapshot = self.take_snapshot()?;
+        let snapshot = self.take_snapshot();
+        if moment == TurnMoment::After {
+            self.note_unproven_tests(snapshot.as_ref());
+        }
+        let snapshot = snapshot?;
         self.remember_base_commit(&snapshot);
         let kept = turn_files::keep(self.snapshots()?, id, turn, moment, &snapshot);
         known(kept, "the snapshot of a turn is not kept")?;
@@ -662,16 +682,11 @@ impl<O: SessionObserver> SessionWorld for LiveWorld<'_, O> {
     }
 }
 
-/// Whether hooks of a point run in the room.
-fn has_room_point(point: &Point) -> bool {
-    matches!(point, Point::Setup | Point::Validation | Point::Stop | Point::BeforeSubmit)
-}
-
-fn file_name(path: &Path) -> String {
+pub(super) fn file_name(path: &Path) -> String {
     path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
 /// Returns the value, or reports why it is unknown. Callers treat an unknown value as not proven.
-fn known<T, E: std::fmt::Display>(result: Result<T, E>, message: &str) -> Option<T> {
+pub(super) fn known<T, E: std::fmt::Display>(result: Result<T, E>, message: &str) -> Option<T> {
     result.inspect_err(|error| tracing::warn!(%error, "{message}")).ok()
 }

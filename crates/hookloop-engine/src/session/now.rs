@@ -301,7 +301,12 @@ impl NowBoard {
             SessionUpdate::Said(_)
             | SessionUpdate::Did(_)
             | SessionUpdate::GatesRepeat { .. }
-            | SessionUpdate::GatesWrote { .. } => {}
+            | SessionUpdate::GatesWrote { .. }
+            | SessionUpdate::SetupRepeats { .. }
+            | SessionUpdate::ParallelRepeats { .. }
+            | SessionUpdate::UncommittedSubmodules { .. }
+            | SessionUpdate::BaseTests { .. }
+            | SessionUpdate::TestReview { .. } => {}
         }
     }
 

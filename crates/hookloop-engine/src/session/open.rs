@@ -51,6 +51,8 @@ pub struct SessionRequest {
     pub machine: String,
     /// Whether the agent may complete without changing a file.
     pub no_changes_ok: bool,
+    /// Patterns of tests that the work may change.
+    pub may_change: Vec<String>,
     /// The worker that starts the session, if one does.
     pub worker: Option<String>,
     /// The directory that the session changes.
@@ -207,6 +209,7 @@ pub fn start_as(
         machine: request.machine,
         delivers,
         no_changes_ok: request.no_changes_ok,
+        may_change: request.may_change,
         wants_no_gates: rules.wants_no_gates,
         worker: request.worker,
         trace_parent: project.traces.as_ref().and_then(|traces| traces.parent),

@@ -1,7 +1,7 @@
 //! The hooks of a point: the records of their runs, and their output for the agent.
 
 use hookloop_agents::clipped;
-use hookloop_core::event::EventBody;
+use hookloop_core::event::{EventBody, HookRan};
 use hookloop_core::excerpt::LeftOut;
 use hookloop_core::hook::Hook;
 use hookloop_core::hook_protocol::{HookStatus, HookVerdict};
@@ -78,14 +78,22 @@ impl<W: SessionWorld> SessionDriver<'_, W> {
         };
         let (world, journal) = (&mut self.world, &mut self.journal);
         let mut stored_runs: Vec<String> = Vec::new();
+        let mut unstored: Vec<HookRan> = Vec::new();
         let mut ended_count = 0;
         let mut failure = None;
         let mut ended = |run: &HookRun| {
             ended_count += 1;
+            // Concurrent hooks that disturbed each other run twice. Each run gets its own event.
+            stored_runs.retain(|hook| *hook != run.hook);
+            for ran in unstored.extract_if(.., |ran| ran.hook_name == run.hook) {
+                journal.note(EventBody::HookRan(ran));
+            }
+            let Some(ran) = &run.ran else { return Vec::new() };
             let acts = !run.outcome.actions.is_empty() || run.outcome.checkpoint.is_some();
-            let Some(ran) = run.ran.as_ref().filter(|_| ended_count < hooks.len() && !acts) else {
+            if acts || ended_count >= hooks.len() {
+                unstored.push(ran.clone());
                 return Vec::new();
-            };
+            }
             if failure.is_some() {
                 return Vec::new();
             }
@@ -100,6 +108,12 @@ impl<W: SessionWorld> SessionDriver<'_, W> {
         if let Some(error) = failure {
             return Err(error);
         }
+        // The last run of a hook may have no record: it was not started again.
+        let has_record =
+            |ran: &HookRan| runs.iter().any(|run| run.hook == ran.hook_name && run.ran.is_some());
+        for ran in unstored.into_iter().filter(|ran| !has_record(ran)) {
+            self.journal.note(EventBody::HookRan(ran));
+        }
         self.world.notice(SessionUpdate::Ran(&runs));
         self.settle_reactions()?;
         self.note_runs(runs.iter().filter(|run| !stored_runs.contains(&run.hook)));
@@ -110,7 +124,12 @@ impl<W: SessionWorld> SessionDriver<'_, W> {
     fn note_runs<'r>(&mut self, runs: impl Iterator<Item = &'r HookRun>) {
         for run in runs {
             if let Some(ran) = &run.ran {
-                self.journal.note(EventBody::HookRan(ran.clone()));
+                let ran = HookRan { base_tests: self.is_base_run, ..ran.clone() };
+                self.journal.note(EventBody::HookRan(ran));
+                // The gate has acted when it ran on the work.
+                if self.is_base_run {
+                    continue;
+                }
                 self.journal.note_actions(&run.hook, run.outcome.actions.clone());
             }
             let checkpoint = run.outcome.checkpoint.as_ref();

@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use hookloop_core::checks::CheckCounts;
-use hookloop_core::session::facts::{BuildState, CopiedFile};
+use hookloop_core::session::facts::{BuildState, CopiedFile, NestedTree};
 use hookloop_process::{WriteOptions, write_whole};
 use serde::{Deserialize, Serialize};
 
@@ -35,12 +35,27 @@ pub struct ProofKey {
     pub gate: String,
     /// The digest of the gate's definition and scripts.
     pub digest: String,
+    /// The commit that HEAD names in the room.
+    #[serde(default)]
+    pub base: Option<String>,
     #[serde(default)]
     pub setup: Option<String>,
     #[serde(default)]
     pub copies: Vec<CopiedFile>,
     #[serde(default)]
     pub tools: Option<String>,
+    /// The digest of the environment, without names that differ from terminal to terminal.
+    #[serde(default)]
+    pub environment: Option<String>,
+    /// The digest of the tags and branches that the gate sees.
+    #[serde(default)]
+    pub refs: Option<String>,
+    /// The trees of nested repositories that the tree does not name.
+    #[serde(default)]
+    pub nested: Vec<NestedTree>,
+    /// The digests of the gates before it, which may leave files for it.
+    #[serde(default)]
+    pub earlier: Vec<String>,
 }
 
 /// The proven gates of a project.
@@ -87,10 +102,15 @@ mod tests {
             key: ProofKey {
                 tree: tree.to_string(),
                 gate: "tests".to_owned(),
+                base: None,
                 digest: digest.to_owned(),
                 setup: None,
                 copies: Vec::new(),
                 tools: None,
+                environment: None,
+                refs: None,
+                nested: Vec::new(),
+                earlier: Vec::new(),
             },
             build: BuildState::Cold,
             session: "s".to_owned(),

@@ -8,7 +8,7 @@ use hookloop_core::authority::ControlledAction;
 use hookloop_core::event::EventBody;
 use hookloop_core::gate_ledger::GateChangeKind;
 use hookloop_core::id::{SessionId, Subject, TaskId};
-use hookloop_core::session::facts::{SessionReopened, SessionResumed};
+use hookloop_core::session::facts::{AllowedFindings, SessionReopened, SessionResumed};
 use hookloop_core::session::plan::{SessionPlan, UNPRICED_TURNS};
 use hookloop_core::session::state::MESSAGE;
 use hookloop_core::session::{
@@ -84,6 +84,27 @@ impl LimitChanges {
     }
 }
 
+/// A person's changes of a session before it continues.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ResumeChanges {
+    pub limits: LimitChanges,
+    /// Patterns of tests that the work may change.
+    pub may_change: Vec<String>,
+    /// The digests of findings of the base's tests that the person allows.
+    pub allowed_findings: Vec<String>,
+}
+
+impl ResumeChanges {
+    /// Whether the person allows changes of tests. Then the gates judge the claim again, before any turn.
+    fn allows_tests(&self) -> bool {
+        !self.may_change.is_empty() || !self.allowed_findings.is_empty()
+    }
+
+    pub fn is_none(&self) -> bool {
+        *self == ResumeChanges::default()
+    }
+}
+
 /// A person's answer to a session that ended.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ReopenAnswer<'a> {
@@ -109,13 +130,18 @@ pub struct ResumeTerms {
 pub(crate) fn reopen(
     project: &Project,
     id: &SessionId,
-    changes: &LimitChanges,
+    changes: &ResumeChanges,
     answer: Option<&ReopenAnswer<'_>>,
 ) -> Result<(), StartError> {
     let mut journal = to_reopen(project, id, changes, answer.map(|answer| answer.text))?;
     let known = journal.session.plan.limits;
-    let limits = Some(changes.over(known)).filter(|limits| *limits != known);
-    journal.note(EventBody::SessionReopened(SessionReopened { limits }));
+    let limits = Some(changes.limits.over(known)).filter(|limits| *limits != known);
+    let allowed = (!changes.allowed_findings.is_empty()).then(|| AllowedFindings {
+        by: project.actor().to_owned(),
+        digests: changes.allowed_findings.clone(),
+    });
+    let may_change = changes.may_change.clone();
+    journal.note(EventBody::SessionReopened(SessionReopened { limits, may_change, allowed }));
     if let Some(answer) = answer {
         let question = answer.question.filter(|question| !question.trim().is_empty());
         journal.note(EventBody::OutputPiped(PipedOutput {
@@ -135,12 +161,15 @@ pub(crate) fn reopen(
 fn to_reopen<'p>(
     project: &'p Project,
     id: &SessionId,
-    changes: &LimitChanges,
+    changes: &ResumeChanges,
     answer: Option<&str>,
 ) -> Result<SessionJournal<'p>, StartError> {
     project.authorize(ControlledAction::ResumeSession)?;
-    if !changes.is_none() {
+    if !changes.limits.is_none() {
         project.authorize(ControlledAction::RaiseLimits)?;
+    }
+    if changes.allows_tests() {
+        project.authorize(ControlledAction::ApproveWork)?;
     }
     if let Some(answer) = answer {
         project.authorize(ControlledAction::AnswerQuestion)?;
@@ -159,7 +188,9 @@ fn to_reopen<'p>(
     if let Some(worker) = &session.plan.worker {
         return Err(StartError::OfWorker(id.clone(), worker.clone()));
     }
-    check_reopening(project, id, session, changes.over(session.plan.limits))?;
+    let limits = changes.limits.over(session.plan.limits);
+    let needs_turn = !changes.allows_tests();
+    check_reopening(project, id, session, (limits, needs_turn))?;
     Ok(journal)
 }
 
@@ -189,12 +220,12 @@ fn check_work_left(project: &Project, id: &SessionId, session: &Session) -> Resu
     }
 }
 
-/// Fails unless a session ended without being complete, and these limits allow another turn.
+/// Fails unless a session ended without being complete, and these limits allow the turn that it needs.
 fn check_reopening(
     project: &Project,
     id: &SessionId,
     session: &Session,
-    limits: SessionLimits,
+    (limits, needs_turn): (SessionLimits, bool),
 ) -> Result<(), StartError> {
     let over = |state: &str| Err(StartError::Over(id.clone(), state.to_owned()));
     match (&session.outcome, session.is_over()) {
@@ -213,7 +244,7 @@ fn check_reopening(
         (SessionLimit::Cost, session.usage.cost_micros >= limits.max_cost_micros),
         (SessionLimit::Cost, session.unpriced_turns >= limits.max_unpriced_turns),
     ];
-    match used.into_iter().find(|(_, is_reached)| *is_reached) {
+    match used.into_iter().find(|(_, is_reached)| needs_turn && *is_reached) {
         None => Ok(()),
         Some((limit, _)) => Err(StartError::AtLimit {
             session: id.clone(),
@@ -292,7 +323,7 @@ pub fn find_resumable(
 pub fn check_preparation(
     project: &Project,
     id: &SessionId,
-    changes: &LimitChanges,
+    changes: &ResumeChanges,
     text: Option<&str>,
 ) -> Result<(), StartError> {
     if session(project, id)?.is_over() {
@@ -306,7 +337,7 @@ pub fn check_preparation(
 pub fn prepare_resume(
     project: &Project,
     id: &SessionId,
-    changes: &LimitChanges,
+    changes: &ResumeChanges,
     text: Option<&str>,
 ) -> Result<(), StartError> {
     let session = session(project, id)?;

@@ -93,7 +93,7 @@ pub enum RoomScope {
     All,
 }
 
-fn rooms_of(exec: &ExecContext, cancel: &Cancel) -> Rooms {
+pub(super) fn rooms_of(exec: &ExecContext, cancel: &Cancel) -> Rooms {
     Rooms::new(RoomOptions {
         state: exec.state(),
         environment: exec.environment(),
@@ -214,11 +214,15 @@ impl RoomShell {
         let (gate, point) = gate_of(&registry, request.gate)?;
         runner.may_run(&gate).map_err(|refusal| refused(&gate, refusal))?;
         let session = session_of(project, runner, request)?;
-        let (mut room, place) = enter(runner, request, &session, &gate)?;
+        let use_of =
+            RoomUse { session: &session, scratch: request.scratch, cancel: request.cancel };
+        let (mut room, place) = enter(runner, &use_of, &gate)?;
         let runner = runner.in_room(Some(Arc::clone(&place)));
         let setup = registry.resolve(Point::Setup.name(), gate.task_type.as_deref());
         let setup: Vec<Hook> = setup.into_iter().cloned().collect();
-        let setup_problem = set_up(&mut room, &runner, &setup, request.cancel).err();
+        let setup_point = Point::Setup;
+        let context = HookContext { cancel: Some(request.cancel), ..HookContext::at(&setup_point) };
+        let setup_problem = set_up(&mut room, &runner, &setup, &context).err();
         runner.check_directory(&gate).map_err(RoomError::NotReady)?;
         let sandbox = runner.sandbox(&gate).map_err(RoomError::NotReady)?;
         let secrets = runner.secrets_of(&gate);
@@ -333,27 +337,37 @@ fn session_of(
     Ok(latest.map_or_else(|| NO_SESSION.to_owned(), |row| row.id.to_string()))
 }
 
+/// The use of a room outside of a running session.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RoomUse<'u> {
+    /// The session whose room is used.
+    pub(super) session: &'u str,
+    /// A directory for files that are copied into the room.
+    pub(super) scratch: &'u Path,
+    pub(super) cancel: &'u Cancel,
+}
+
 /// Puts the current files into the room of a session.
-fn enter(
+pub(super) fn enter(
     runner: &HookRunner,
-    request: &ShellRequest<'_>,
-    session: &str,
+    use_of: &RoomUse<'_>,
     gate: &Hook,
 ) -> Result<(SessionRoom, Arc<RoomPlace>), RoomError> {
+    let RoomUse { session, scratch, cancel } = *use_of;
     let gates = std::slice::from_ref(gate);
-    remember_copies(runner.root(), request.scratch, gates);
-    let snapshots = snapshots_of(runner, session, request.cancel);
+    remember_copies(runner.root(), scratch, gates);
+    let snapshots = snapshots_of(runner, session, cancel);
     let base = base_of(runner, session);
     let context = RoomContext {
         runner,
         snapshots: &snapshots,
-        directory: request.scratch,
+        directory: scratch,
         session,
         base: base.as_ref(),
-        cancel: request.cancel,
+        cancel,
     };
     let mut room = SessionRoom::default();
-    if let RoomEntry::Unable { reason } = room.enter(&context, gates) {
+    if let RoomEntry::Unable { reason } = room.enter(&context, gates, None) {
         return Err(RoomError::NotReady(reason));
     }
     let place = room.place.clone();
@@ -371,28 +385,27 @@ fn base_of(runner: &HookRunner, session: &str) -> Option<CommitId> {
 }
 
 /// Runs the setup, if its result is not in the room. The error is for a person.
-fn set_up(
+pub(super) fn set_up(
     room: &mut SessionRoom,
     runner: &HookRunner,
     setup: &[Hook],
-    cancel: &Cancel,
+    context: &HookContext<'_>,
 ) -> Result<(), String> {
     if setup.is_empty() {
-        return Ok(());
+        return room.discard_setup();
     }
     let (digest, is_ready) = room.setup_state(runner, setup)?;
     if is_ready {
         return Ok(());
     }
     // Files that gates left must not count as a result of the setup.
-    room.make_cold()?;
-    let point = Point::Setup;
-    let context = HookContext { cancel: Some(cancel), ..HookContext::at(&point) };
-    let runs = hook_sequence::run_all(runner, setup, &context, &mut |_| {});
+    room.discard_setup()?;
+    room.make_cold(None)?;
+    let runs = hook_sequence::run_all(runner, setup, context, &mut |_| {});
     let has_failed =
         |run: &&HookRun| !matches!(run.outcome.status, HookStatus::Passed | HookStatus::Skipped);
     match runs.iter().find(has_failed) {
         Some(run) => Err(setup_failed(run)),
-        None => room.note_setup(&digest),
+        None => room.note_setup(&digest, None),
     }
 }

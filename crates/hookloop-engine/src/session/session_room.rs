@@ -9,8 +9,10 @@ use hookloop_core::checks::CheckCounts;
 use hookloop_core::digest::{hex, sha256_hex};
 use hookloop_core::hook::{CommandText, Hook, HookHandler};
 use hookloop_core::options::AllowedAnswers;
-use hookloop_core::session::facts::{BuildState, CopiedFile, GateRoom, RoomKind};
-use hookloop_git::repo::CommitId;
+use hookloop_core::point::Point;
+use hookloop_core::rule::Rule;
+use hookloop_core::session::facts::{BuildState, CopiedFile, GateRoom, NestedTree, RoomKind};
+use hookloop_git::repo::{CommitId, RepoError};
 use hookloop_git::room::{Room, RoomOptions, RoomTarget, Rooms, SetupState};
 use hookloop_git::snapshot::{Snapshots, top_of};
 use hookloop_hooks::exec_context::ExecContext;
@@ -19,7 +21,9 @@ use hookloop_hooks::runner::HookRunner;
 use hookloop_process::{Cancel, MountSupport, SandboxSupport};
 
 use super::proven::{ProofKey, ProvenGate, ProvenGates};
-use super::room_entry::{EnteredRoom, RoomEntry, SessionRoom, tools_of};
+use super::room_entry::{
+    EnteredRoom, RoomContent, RoomEntry, SessionRoom, environment_of, tools_of,
+};
 
 /// The directory of a session with the copied files.
 const COPIES: &str = "copies";
@@ -27,6 +31,8 @@ const COPIES: &str = "copies";
 const COPY_MAX: u64 = 64 * 1024 * 1024;
 /// Maximum files that are searched for the inputs of a setup.
 const SEARCHED_MAX: usize = 200_000;
+/// The most links out of the repository that a receipt names.
+const OUTSIDE_MAX: usize = 20;
 /// Largest input of a setup.
 const INPUT_MAX: u64 = 64 * 1024 * 1024;
 /// Files that decide which packages a setup installs.
@@ -86,9 +92,16 @@ pub(crate) struct RoomContext<'c> {
 
 impl SessionRoom {
     /// Prepares the room for gates on the current files.
-    pub(crate) fn enter(&mut self, context: &RoomContext<'_>, gates: &[Hook]) -> RoomEntry {
+    ///
+    /// With a tree, the room has these files instead of the current ones.
+    pub(crate) fn enter(
+        &mut self,
+        context: &RoomContext<'_>,
+        gates: &[Hook],
+        tree: Option<&str>,
+    ) -> RoomEntry {
         self.place = None;
-        match self.prepare(context, gates) {
+        match self.prepare(context, gates, tree) {
             Ok(entered) => {
                 self.entered = Some(entered.clone());
                 RoomEntry::Ready(Box::new(entered))
@@ -101,6 +114,7 @@ impl SessionRoom {
         &mut self,
         context: &RoomContext<'_>,
         gates: &[Hook],
+        tree: Option<&str>,
     ) -> Result<EnteredRoom, String> {
         let unable = |error: &dyn std::fmt::Display| format!("no room for the gates: {error}");
         let copies = copied_files(context.directory, gates)?;
@@ -118,20 +132,26 @@ impl SessionRoom {
             }
         };
         let root = exec.root().canonicalize().map_err(|error| unable(&error))?;
-        let snapshot = context.snapshots.take().map_err(|error| unable(&error))?;
-        let top = top_of(&snapshot).map_err(|error| unable(&error))?;
-        let target = RoomTarget {
-            tree: &snapshot.tree,
-            base: context.base.or(snapshot.head.as_ref()),
-            top: &top,
-            nested: &snapshot.nested,
-            snapshots: context.snapshots,
-        };
-        room.enter(&target).map_err(|error| unable(&error))?;
-        for (path, content) in &copies {
-            let below = root.strip_prefix(&top).unwrap_or(Path::new("")).join(path);
-            room.copy_in(&below, content).map_err(|error| unable(&error))?;
+        let mut snapshot = context.snapshots.take().map_err(|error| unable(&error))?;
+        if let Some(tree) = tree {
+            tree.clone_into(&mut snapshot.tree);
         }
+        let top = top_of(&snapshot).map_err(|error| unable(&error))?;
+        let below = root.strip_prefix(&top).unwrap_or(Path::new("")).to_owned();
+        let records = copies.iter().map(|(path, content)| copied(path, content)).collect();
+        let content = RoomContent {
+            base: context.base.or(snapshot.head.as_ref()).cloned(),
+            top: top.clone(),
+            copies: copies.into_iter().map(|(path, bytes)| (below.join(path), bytes)).collect(),
+            snapshot,
+        };
+        content.put_into(&mut room, context.snapshots).map_err(|error| unable(&error))?;
+        let tree_files = match gates.iter().any(reads_tree) {
+            true => room.tree_files().map_err(|error| unable(&error))?,
+            false => Vec::new(),
+        };
+        let in_project = tree_files.iter().filter_map(|path| path.strip_prefix(&below).ok());
+        let tree_files = in_project.map(Path::to_owned).collect();
         let place = RoomPlace::new(RoomParts {
             root: &root,
             top: &top,
@@ -143,17 +163,74 @@ impl SessionRoom {
             objects: room.users_objects().map(|objects| (room.objects_mount(), objects)),
             slot: room.slot(),
             support: support(),
-        });
+        })
+        .with_tree_files(tree_files);
+        let outside = room.links_outside(&top, OUTSIDE_MAX).map_err(|error| unable(&error))?;
         let record = GateRoom {
             kind: RoomKind::Clean,
-            build: Some(build_state(&room)),
             boxed: place.is_boxed(),
-            setup: None,
-            copies: copies.iter().map(|(path, content)| copied(path, content)).collect(),
-            wrote: Vec::new(),
+            copies: records,
+            nested: room.unnamed_trees().into_iter().map(nested_tree).collect(),
+            uncommitted: named(&room.uncommitted()),
+            outside: named(&outside),
+            ..GateRoom::here()
         };
+        let tree = content.snapshot.tree.clone();
         (self.place, self.room) = (Some(Arc::new(place)), Some(room));
-        Ok(EnteredRoom { tree: snapshot.tree, record })
+        (self.content, self.is_used) = (Some(content), false);
+        (self.gates, self.setup_damage) = (gates.to_vec(), None);
+        Ok(EnteredRoom { tree, record })
+    }
+
+    /// Gives the room its files again if a command ran there, and returns how many files were changed.
+    ///
+    /// Without this, a gate could change the files on which the next gate runs. Files that git ignores stay. If the
+    /// result of the setup was changed, the error is that of [`SessionRoom::take_setup_damage`].
+    pub(crate) fn restore(&mut self, snapshots: &Snapshots) -> Result<usize, String> {
+        let (Some(room), Some(content)) = (&mut self.room, &self.content) else { return Ok(0) };
+        if let Some(damage) = &self.setup_damage {
+            return Err(damage.clone());
+        }
+        if self.place.is_none() || !std::mem::take(&mut self.is_used) {
+            return Ok(0);
+        }
+        let unable = |error: RepoError| format!("the files of the room can't be restored: {error}");
+        room.note_pause();
+        let count = content.put_into(room, snapshots).map_err(unable)?;
+        let has_setup = self.entered.as_ref().is_some_and(|entered| entered.record.setup.is_some());
+        if !has_setup {
+            return Ok(count);
+        }
+        match room.setup_damage().map_err(unable)? {
+            None => Ok(count),
+            Some(path) => {
+                let damage = format!("a gate changed {}, which the setup had left", path.display());
+                self.setup_damage = Some(damage.clone());
+                Err(damage)
+            }
+        }
+    }
+
+    /// Returns why the last hooks did not start, if a gate before them changed the result of the setup.
+    pub(super) fn take_setup_damage(&mut self) -> Option<String> {
+        self.setup_damage.take()
+    }
+
+    /// Restores the files of the room before a hook runs there.
+    pub(crate) fn before_hook(
+        &mut self,
+        point: &Point,
+        snapshots: Option<&Snapshots>,
+    ) -> Result<(), String> {
+        if !has_room_point(point) {
+            return Ok(());
+        }
+        // The result of a setup is recorded before files are restored.
+        if let Some(snapshots) = snapshots.filter(|_| *point != Point::Setup) {
+            self.restore(snapshots)?;
+        }
+        self.is_used = true;
+        Ok(())
     }
 
     /// Prepares a box around a checkout that is not the agent's, with the caches of a room.
@@ -203,15 +280,42 @@ impl SessionRoom {
         }
     }
 
-    /// Removes files that earlier runs left in the room.
-    pub(super) fn make_cold(&mut self) -> Result<(), String> {
+    /// Removes files that earlier runs left in the room, and the result of a setup that ran on another tree. The files of
+    /// the tree are restored.
+    pub(super) fn make_cold(&mut self, snapshots: Option<&Snapshots>) -> Result<(), String> {
         let Some(room) = &mut self.room else { return Ok(()) };
-        room.make_cold().map_err(|error| error.to_string())
+        let is_own = room.has_setup_of_its_trees().map_err(|error| error.to_string())?;
+        let removed = if is_own { room.make_cold() } else { room.discard_setup() };
+        removed.map_err(|error| error.to_string())?;
+        if let (Some(content), Some(snapshots)) = (&self.content, snapshots) {
+            room.note_pause();
+            content.put_into(room, snapshots).map_err(|error| error.to_string())?;
+            self.is_used = false;
+        }
+        Ok(())
     }
 
-    /// Whether files of a run on refused work may be in the room.
-    pub(super) fn is_touched(&self) -> bool {
-        self.room.as_ref().is_some_and(Room::is_touched_by_refused)
+    /// Removes the result of a setup that a gate changed. Files that gates left stay.
+    pub(super) fn discard_setup_files(&mut self) -> Result<(), String> {
+        let Some(room) = &mut self.room else { return Ok(()) };
+        room.discard_setup_files().map_err(|error| error.to_string())
+    }
+
+    /// Removes the result of an earlier setup.
+    pub(super) fn discard_setup(&mut self) -> Result<(), String> {
+        let Some(room) = &mut self.room else { return Ok(()) };
+        room.discard_setup().map_err(|error| error.to_string())
+    }
+
+    /// Records whether files of a run on refused work may be in the room, or the result of a setup on another tree.
+    ///
+    /// None without a room.
+    pub(super) fn note_build(&mut self) -> Result<Option<BuildState>, String> {
+        let (Some(room), Some(entered)) = (&self.room, &mut self.entered) else { return Ok(None) };
+        let is_own = room.has_setup_of_its_trees().map_err(|error| error.to_string())?;
+        let is_cold = is_own && !room.is_touched_by_refused();
+        entered.record.build = Some(if is_cold { BuildState::Cold } else { BuildState::Warm });
+        Ok(entered.record.build)
     }
 
     /// Returns the digest of the setup, and whether its result is in the room.
@@ -221,12 +325,19 @@ impl SessionRoom {
         setup: &[Hook],
     ) -> Result<(String, bool), String> {
         let place = self.place.as_ref().ok_or("there is no room")?;
-        let digest = setup_digest(runner, place.files(), setup)?;
+        let copies = self.entered.as_ref().map_or(&[][..], |entered| &entered.record.copies);
+        let digest = setup_digest(runner, place.files(), (setup, copies))?;
         let Some(room) = &self.room else { return Ok((digest, false)) };
         let state = room.setup_state(&digest).map_err(|error| error.to_string())?;
-        if let SetupState::Damaged { path } = &state {
-            let path = path.display();
-            tracing::info!(%path, "the result of the setup changed, so the setup runs again");
+        match &state {
+            SetupState::Damaged { path } => {
+                let path = path.display();
+                tracing::info!(%path, "the result of the setup changed, so the setup runs again");
+            }
+            SetupState::Old => {
+                tracing::info!("the setup ran on other files, so it runs again");
+            }
+            SetupState::Ready | SetupState::NotDone => {}
         }
         if let Some(entered) = &mut self.entered {
             entered.record.setup = Some(digest.clone());
@@ -235,21 +346,40 @@ impl SessionRoom {
     }
 
     /// Records that the setup has run.
-    pub(crate) fn note_setup(&mut self, digest: &str) -> Result<(), String> {
+    pub(crate) fn note_setup(
+        &mut self,
+        digest: &str,
+        snapshots: Option<&Snapshots>,
+    ) -> Result<(), String> {
         let Some(room) = &mut self.room else { return Ok(()) };
-        room.note_setup(digest).map_err(|error| error.to_string())
+        let mut note = || {
+            room.note_setup(digest)?;
+            let (Some(content), Some(snapshots)) = (&self.content, snapshots) else {
+                return Ok(());
+            };
+            // Files of the setup in the place of files of the tree are no part of its result.
+            room.note_pause();
+            content.put_into(room, snapshots)?;
+            match room.setup_damage()? {
+                None => Ok(()),
+                Some(_) => room.note_setup(digest),
+            }
+        };
+        note().map_err(|error: RepoError| error.to_string())
     }
 
     /// Returns the earlier proof of a gate on the tree in the room.
     pub(super) fn find_proof(
         &self,
         runner: &HookRunner,
-        gate: &Hook,
+        (gate, session): (&Hook, &str),
         must_be_cold: bool,
     ) -> Option<ProvenGate> {
         let key = self.proof_key(runner, gate)?;
         let found = ProvenGates::of(runner.state()).find(&key)?;
-        (!must_be_cold || found.build == BuildState::Cold).then_some(found)
+        // A gate that passed among build files of refused work proves nothing for another session.
+        let is_own = !must_be_cold && found.session == session;
+        (found.build == BuildState::Cold || is_own).then_some(found)
     }
 
     /// Keeps the proofs of gates that passed on the tree in the room.
@@ -277,6 +407,10 @@ impl SessionRoom {
     /// Returns the facts by which a gate's proof holds again. `None` for a gate that must run each time.
     fn proof_key(&self, runner: &HookRunner, gate: &Hook) -> Option<ProofKey> {
         let entered = self.entered.as_ref()?;
+        // The files behind such links may change without the tree.
+        if !entered.record.outside.is_empty() {
+            return None;
+        }
         let is_constant = match &gate.handler {
             HookHandler::Command(CommandText::Shell(line)) => !line.contains("{{"),
             HookHandler::Command(CommandText::Exec(args)) => {
@@ -292,23 +426,92 @@ impl SessionRoom {
             tree: entered.tree.clone(),
             gate: gate.name.clone(),
             digest: runner.digest_of(gate).filter(|_| is_reusable)?,
+            base: self.content.as_ref()?.base.as_ref().map(ToString::to_string),
             setup: entered.record.setup.clone(),
             copies: entered.record.copies.clone(),
             tools: tools_of(runner, gate),
+            environment: Some(environment_of(runner, gate)),
+            refs: self.room.as_ref()?.refs_digest().map(str::to_owned),
+            nested: entered.record.nested.clone(),
+            earlier: self.earlier_gates(runner, gate)?,
         })
+    }
+
+    /// Returns the digests of the gates that run in the room before this one, and may leave files there. None if one is
+    /// unknown.
+    fn earlier_gates(&self, runner: &HookRunner, gate: &Hook) -> Option<Vec<String>> {
+        let before = self.gates.iter().take_while(|earlier| earlier.name != gate.name);
+        let with_files = before.filter(|earlier| leaves_files(earlier));
+        let facts = |earlier: &Hook| {
+            let digest = runner.digest_of(earlier)?;
+            Some(format!("{digest} {}", tools_of(runner, earlier).unwrap_or_default()))
+        };
+        with_files.map(facts).collect()
     }
 }
 
-fn setup_digest(runner: &HookRunner, files: &Path, setup: &[Hook]) -> Result<String, String> {
-    let mut parts: Vec<String> = Vec::new();
+/// Whether a gate may leave files in the room for the gates after it.
+pub(super) fn leaves_files(gate: &Hook) -> bool {
+    has_room(gate) && !matches!(gate.handler, HookHandler::Rule(_))
+}
+
+/// Whether the result of a gate may depend on files that gates before it left in the room.
+pub(super) fn uses_files_of_gates(gate: &Hook) -> bool {
+    leaves_files(gate) || matches!(gate.handler, HookHandler::Rule(Rule::Coverage(_)))
+}
+
+fn nested_tree((path, tree): (PathBuf, String)) -> NestedTree {
+    NestedTree { path: path.display().to_string(), tree }
+}
+
+fn named(paths: &[PathBuf]) -> Vec<String> {
+    paths.iter().map(|path| path.display().to_string()).collect()
+}
+
+/// Whether a gate is a rule that needs the names of the tree's files.
+fn reads_tree(gate: &Hook) -> bool {
+    matches!(gate.handler, HookHandler::Rule(Rule::Pattern(_) | Rule::Coverage(_)))
+}
+
+/// Whether hooks at this point of a session run in a room.
+pub(super) fn has_room_point(point: &Point) -> bool {
+    matches!(point, Point::Setup | Point::Validation | Point::Stop | Point::BeforeSubmit)
+}
+
+/// Returns a digest of everything that decides the result of a setup, apart from the files of the work.
+fn setup_digest(
+    runner: &HookRunner,
+    files: &Path,
+    (setup, copies): (&[Hook], &[CopiedFile]),
+) -> Result<String, String> {
+    let copies = copies.iter().map(|copy| format!("{} {}", copy.path, copy.sha256));
+    let mut parts: Vec<String> = copies.collect();
     for hook in setup {
         let digest = runner.digest_of(hook).ok_or("the setup may not run")?;
-        parts.push(format!("{} {digest}", hook.name));
+        let tools = tools_of(runner, hook).unwrap_or_default();
+        parts.push(format!("{} {digest} {tools} {}", hook.name, environment_of(runner, hook)));
         for (name, content) in inputs_of(hook, files)? {
             parts.push(format!("{name} {}", sha256_hex(&content)));
         }
     }
     Ok(sha256_hex(parts.join("\n").as_bytes()))
+}
+
+impl RoomContent {
+    /// Puts the files into a room, and returns how many were written or removed.
+    fn put_into(&self, room: &mut Room, snapshots: &Snapshots) -> Result<usize, RepoError> {
+        let change = room.enter(&RoomTarget {
+            tree: &self.snapshot.tree,
+            base: self.base.as_ref(),
+            top: &self.top,
+            nested: &self.snapshot.nested,
+            snapshots,
+        })?;
+        for (path, content) in &self.copies {
+            room.copy_in(path, content)?;
+        }
+        Ok(change.written_files + change.removed_files)
+    }
 }
 
 /// Returns the bytes that the session copied when it began.
@@ -357,10 +560,6 @@ fn copied_paths<'h>(hooks: impl Iterator<Item = &'h Hook>) -> BTreeSet<&'h str> 
 
 fn copied(path: &Path, content: &[u8]) -> CopiedFile {
     CopiedFile { path: path.display().to_string(), sha256: sha256_hex(content) }
-}
-
-fn build_state(room: &Room) -> BuildState {
-    if room.is_touched_by_refused() { BuildState::Warm } else { BuildState::Cold }
 }
 
 fn home_of(exec: &ExecContext) -> Option<PathBuf> {

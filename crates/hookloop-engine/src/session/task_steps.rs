@@ -1,5 +1,7 @@
 //! The steps of a session that claim and release tasks.
 
+use std::collections::BTreeMap;
+
 use hookloop_agents::clipped;
 use hookloop_core::claim::{Fence, ReleaseReason};
 use hookloop_core::command::Command;
@@ -7,7 +9,7 @@ use hookloop_core::delivery::{DeliveryFact, MergeBlocked, Submission};
 use hookloop_core::event::EventBody;
 use hookloop_core::id::{SessionId, Subject, TaskId};
 use hookloop_core::refusal::Refusal;
-use hookloop_core::session::facts::TaskExit;
+use hookloop_core::session::facts::{AllowedFindings, TaskExit};
 use hookloop_core::session::plan::counted;
 use hookloop_core::session::step::lost;
 use hookloop_core::session::{
@@ -17,6 +19,7 @@ use hookloop_core::session::{
 use hookloop_core::task::{Task, TaskObstacle, TaskOutcome, TaskState};
 use hookloop_git::repo::worktree::PlaceEntry;
 use hookloop_hooks::hook_run::PIPED_MAX;
+use hookloop_store::log::StoredEvent;
 
 use super::drive::SessionDriver;
 use super::journal::SessionJournal;
@@ -104,12 +107,14 @@ impl<W: SessionWorld> SessionDriver<'_, W> {
         };
         let id = task.id.clone();
         let remediations = project.read(|view| view.delivery(&id))?.remediations;
+        let events = project.log().history(&Subject::Task(id.clone()), TASK_EVENTS_MAX)?;
         self.journal.note(EventBody::SessionTaskClaimed(SessionTaskClaimed {
+            allowed_findings: allowed_findings(&events),
             task: id,
             epoch,
             remediations,
         }));
-        self.tell_withheld(&task.id)?;
+        self.tell_withheld(&task.id, &events)?;
         self.tell_notes(&task.id)?;
         self.hold(Some(task), epoch);
         Ok(())
@@ -117,11 +122,10 @@ impl<W: SessionWorld> SessionDriver<'_, W> {
 
     /// Passes on the check results that stopped the previous session's work on the task.
     ///
-    /// Results of this session itself are in its own state.
-    fn tell_withheld(&mut self, task: &TaskId) -> Result<(), EngineError> {
+    /// `events` are those of the task. Results of this session itself are in its own state.
+    fn tell_withheld(&mut self, task: &TaskId, events: &[StoredEvent]) -> Result<(), EngineError> {
         let project = self.journal.project;
         let own = self.journal.id.actor();
-        let events = project.log().history(&Subject::Task(task.clone()), TASK_EVENTS_MAX)?;
         let is_own_claim = |body: &EventBody| match body {
             EventBody::TaskStarted(started) => {
                 started.claim.as_ref().is_some_and(|claim| claim.agent == own)
@@ -332,4 +336,17 @@ impl<W: SessionWorld> SessionDriver<'_, W> {
         self.world.hold(task.as_ref().map(|task| (task, epoch)));
         self.task = task;
     }
+}
+
+/// Returns the changes of tests that persons allowed in the events of a task, each with the person.
+fn allowed_findings(events: &[StoredEvent]) -> BTreeMap<String, String> {
+    let allowed = events.iter().filter_map(|stored| match &stored.event.body {
+        EventBody::TestChangesAllowed(allowed) => Some(allowed),
+        _ => None,
+    });
+    allowed
+        .flat_map(|AllowedFindings { by, digests }| {
+            digests.iter().map(|digest| (digest.clone(), by.clone()))
+        })
+        .collect()
 }

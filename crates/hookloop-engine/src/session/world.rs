@@ -6,25 +6,29 @@ use hookloop_agents::TurnReport;
 use hookloop_core::checks::CheckCounts;
 use hookloop_core::hook::Hook;
 use hookloop_core::id::SessionId;
+use hookloop_core::options::BaseTestRules;
 use hookloop_core::point::Point;
+use hookloop_core::session::facts::{BuildState, ExpectationVerdict, TestFinding};
 use hookloop_core::session::stop::ClaimJudge;
 use hookloop_core::session::{LimitDecision, Session, TurnKind};
 use hookloop_core::task::Task;
 use hookloop_git::files::FilesLook;
 pub use hookloop_git::repo::WorktreeLoss;
 pub use hookloop_git::repo::worktree::PlaceEntry;
-use hookloop_git::snapshot::ChangedPath;
+use hookloop_git::snapshot::{ChangedPath, TreeEdit};
 use hookloop_git::step_error::{CommittedWork, StepError};
 use hookloop_hooks::hook_context::SessionCall;
 use hookloop_hooks::hook_run::HookRun;
 use hookloop_store::log::StoredEvent;
 
 use super::allowance::TurnAllowance;
+use super::base_plan::BaseRunPlan;
 pub use super::place_damage::PlaceDamage;
 pub use super::prompt::PromptGate;
 pub use super::proven::{ProofKey, ProvenGate};
 pub use super::room_entry::{EnteredRoom, RoomEntry};
 pub use super::turn_files::TurnMoment;
+use crate::delivery_context::ChangedExpectations;
 
 /// A turn that is due.
 #[derive(Clone, Copy, Debug)]
@@ -53,6 +57,12 @@ pub enum SessionUpdate<'a> {
     GatesRepeat { files: &'a str },
     /// Gates wrote new files into the working directory.
     GatesWrote { files: &'a str },
+    /// A gate changed the result of the setup, so the setup runs again.
+    SetupRepeats { reason: &'a str },
+    /// Concurrent gates changed files of their room, so they run again one by one.
+    ParallelRepeats { gates: &'a str, count: usize },
+    /// Gates do not see the changes in these submodules, because they are not committed.
+    UncommittedSubmodules { paths: &'a str },
     /// The hooks of a point have run.
     Ran(&'a [HookRun]),
     /// A turn is about to begin.
@@ -63,6 +73,10 @@ pub enum SessionUpdate<'a> {
     Did(&'a str),
     /// The session pauses.
     Pause { ms: u64, reason: PauseReason },
+    /// The tests of the base run beside a gate.
+    BaseTests { gate: &'a str },
+    /// A gatekeeper reviews changes of tests.
+    TestReview { by: &'a str },
     /// The session waits for reservations of other sessions.
     Budget,
 }
@@ -123,13 +137,26 @@ pub trait SessionWorld {
     }
     /// Ends the use of the room. `was_refused` tells whether a gate refused the work.
     fn leave_room(&mut self, _was_refused: bool) {}
+    /// Returns why the last hooks did not start, if a gate before them changed the result of the setup.
+    fn take_setup_damage(&mut self) -> Option<String> {
+        None
+    }
     /// Removes files that earlier runs left in the room.
     fn make_cold(&mut self) -> Result<(), String> {
         Ok(())
     }
-    /// Whether files of a run on refused work may be in the room.
-    fn is_touched(&self) -> bool {
-        false
+    /// Removes the result of a setup that a gate changed. Files that gates left stay.
+    fn discard_setup_files(&mut self) -> Result<(), String> {
+        Ok(())
+    }
+    /// Removes the result of an earlier setup from the room.
+    fn discard_setup(&mut self) -> Result<(), String> {
+        Ok(())
+    }
+    /// Returns whether files of a run on refused work may be in the room, or the result of a setup on another tree. None
+    /// without a room.
+    fn note_build(&mut self) -> Result<Option<BuildState>, String> {
+        Ok(None)
     }
     /// Returns the digest of a setup, and whether its result is in the room.
     fn setup_state(&mut self, _setup: &[Hook]) -> Result<(String, bool), String> {
@@ -145,6 +172,10 @@ pub trait SessionWorld {
     }
     /// Keeps gates that passed on the tree in the room.
     fn keep_proofs(&mut self, _passed: &[(Hook, Option<CheckCounts>)]) {}
+    /// Returns why a failed gate needs a person, if it used the working directory although it ran in the room.
+    fn leak_of(&self, _gate: &Hook, _run: &HookRun) -> Option<String> {
+        None
+    }
     /// Returns the facts about a gate for its receipt.
     fn gate_facts(&self, _gate: &Hook) -> GateFacts {
         GateFacts::default()
@@ -153,6 +184,46 @@ pub trait SessionWorld {
     fn changes_between(&mut self, _from: &str, _to: &str) -> Option<Vec<ChangedPath>> {
         None
     }
+    /// Plans the run of the base's tests against a tree of the work. None if there are no trees here. The error is for
+    /// a person.
+    #[expect(private_interfaces, reason = "only the world of real sessions plans such a run")]
+    fn plan_base_run(
+        &mut self,
+        _: &BaseTestRules,
+        _tree: &str,
+    ) -> Result<Option<BaseRunPlan>, String> {
+        Ok(None)
+    }
+    /// Returns the tree of the files before the work of the first session here that no gate has proven. The error is for a
+    /// person.
+    fn baseline_tree(&mut self) -> Result<String, String> {
+        Err("they are not recorded here".to_owned())
+    }
+    /// Returns the files outside of the project that gates use and that changed since the session began. The error is for
+    /// a person.
+    fn changed_surroundings(&mut self) -> Result<Vec<TestFinding>, String> {
+        Ok(Vec::new())
+    }
+    /// Asks a gatekeeper whether the work asks for changes of tests. The error is for a person.
+    fn review_expectations(
+        &mut self,
+        _: &Session,
+        _: &ChangedExpectations<'_>,
+    ) -> Result<ExpectationVerdict, String> {
+        Err("there is no gatekeeper here".to_owned())
+    }
+    /// Returns the tree that another tree becomes by these edits. The error is for a person.
+    fn edited_tree(&mut self, _tree: &str, _: &[(Vec<u8>, TreeEdit)]) -> Result<String, String> {
+        Err("there are no trees here".to_owned())
+    }
+    /// Prepares a second room with another tree. Until [`SessionWorld::leave_base_room`], it is the room.
+    fn enter_base_room(&mut self, _gates: &[Hook], _tree: &str) -> RoomEntry {
+        RoomEntry::Here
+    }
+    /// Ends the use of the second room.
+    fn leave_base_room(&mut self, _was_refused: bool) {}
+    /// Records that gates passed together with the tests of the base.
+    fn note_proven_tests(&mut self) {}
     /// Runs a turn of the agent.
     fn take_turn(&mut self, turn: &DueTurn<'_>) -> TurnReport;
     /// Reads the files. Returns none if they cannot be read.

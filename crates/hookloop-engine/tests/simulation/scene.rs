@@ -139,6 +139,7 @@ impl Nature {
             delivers: false,
             worker: None,
             no_changes_ok: self.no_changes_ok,
+            may_change: Vec::new(),
             wants_no_gates: false,
             trace_parent: None,
         }
@@ -309,6 +310,7 @@ impl Scene {
             stdout_bytes: 0,
             stderr_bytes: 0,
             artifact: None,
+            base_tests: false,
             output_tail: Vec::new(),
         };
         let stderr = String::new();

@@ -30,7 +30,8 @@ fn support_in_words(gap: Option<String>, support: MountSupport) -> Finding {
             "rooms are mounted at the path of the project; caches are moved by variables (no overlays)"
         }
         (false, _) => {
-            "rooms have paths of their own, because this user can't create mount namespaces"
+            "rooms have paths of their own, because this user can't create mount namespaces; gates can't read the \
+             working directory"
         }
     };
     FindingGroup::Machine.ok(ABOUT, format!("gates can write only to their room; {place}"))

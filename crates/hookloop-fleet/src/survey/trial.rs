@@ -3,7 +3,7 @@
 //! This runs code of the repository. The caller has the user's consent for these commands. No other
 //! module runs commands that are not trusted hooks.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use hookloop_config::paths::{FILE_NAME, ProjectPaths};
@@ -17,10 +17,12 @@ use hookloop_engine::delivery_context::StepsInContext;
 use hookloop_engine::error::EngineError;
 use hookloop_engine::log_location::{self, LaunchContext};
 use hookloop_engine::session::now::NowBoard;
+use hookloop_engine::session::room_trial::{self, RoomTrial, RoomTrialResult, TrialRooms};
 use hookloop_hooks::exec_context::ExecContext;
 use hookloop_hooks::hook_context::HookContext;
 use hookloop_hooks::hook_run::HookRun;
 use hookloop_hooks::runner::HookRunner;
+use hookloop_hooks::test_detection::directories::is_plain;
 use hookloop_hooks::test_detection::python::NO_TESTS;
 use hookloop_hooks::trust::{HookOffer, Trust};
 use hookloop_hooks::{environment, hook_sequence};
@@ -32,6 +34,13 @@ use super::{GateKind, GateProposal};
 pub(crate) const TIMEOUT: &str = "10m";
 pub(crate) const LONG_TIMEOUT: &str = "30m";
 const LONG: Duration = Duration::from_secs(120);
+/// Timeout of a setup, in trials and in the file.
+pub const SETUP_TIMEOUT: &str = "10m";
+/// Maximum ignored files that are read from git's list.
+const IGNORED_MAX: usize = 1_000;
+/// Maximum ignored files that may be copied into a room, and the largest one in bytes.
+const COPIES_MAX: usize = 20;
+const COPY_MAX: u64 = 1024 * 1024;
 /// Time limit of a trial.
 pub const TRIED_WITHIN: Duration = Duration::from_secs(300);
 /// The output of Python's unittest when it finds no tests.
@@ -76,16 +85,25 @@ impl GateTrial {
         }
     }
 
-    /// Returns the timeout that the gate should have.
-    pub fn timeout(&self) -> &'static str {
+    /// Returns the output of a gate that did not pass.
+    pub fn output(&self) -> &str {
         match self {
-            GateTrial::TimedOut { .. } => LONG_TIMEOUT,
-            GateTrial::Passed { ms } | GateTrial::Failed { ms, .. }
-                if u128::from(*ms) > LONG.as_millis() =>
-            {
-                LONG_TIMEOUT
+            GateTrial::Failed { output, .. }
+            | GateTrial::NotReady { output, .. }
+            | GateTrial::Absent { output, .. }
+            | GateTrial::TimedOut { output } => output,
+            GateTrial::NotTried | GateTrial::Passed { .. } => "",
+        }
+    }
+
+    /// Whether the gate took so long that it needs more time than usual.
+    fn is_long(&self) -> bool {
+        match self {
+            GateTrial::TimedOut { .. } => true,
+            GateTrial::Passed { ms } | GateTrial::Failed { ms, .. } => {
+                u128::from(*ms) > LONG.as_millis()
             }
-            _ => TIMEOUT,
+            GateTrial::NotTried | GateTrial::NotReady { .. } | GateTrial::Absent { .. } => false,
         }
     }
 
@@ -127,15 +145,28 @@ impl GateTrial {
     }
 }
 
+/// The result of a gate in a clean room.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RoomResult {
+    Ran(GateTrial),
+    /// Packages could not be installed in the room.
+    SetupFailed(String),
+    /// The room could not be prepared.
+    NoRoom(String),
+    /// git is not installed, so gates of sessions run in the working directory.
+    NoGit,
+}
+
 /// The gates of a configuration that is not written yet, ready to be tried.
 #[derive(Debug)]
 pub struct GateTrials {
     runner: HookRunner,
     hooks: Vec<Hook>,
+    setup: Vec<Hook>,
 }
 
 impl GateTrials {
-    /// Prepares the `stop` gates of `text`, a project configuration for `place`.
+    /// Prepares the `stop` gates and the setup of `text`, a project configuration for `place`.
     pub fn new(
         place: &ProjectPaths,
         text: &str,
@@ -152,36 +183,97 @@ impl GateTrials {
         let exec = ExecContext::new(place.root.clone(), place.state.clone(), environment)
             .with_log(log_location::log_digest(&settings, around));
         let runner = HookRunner::new(exec, trust);
-        let is_gate = |hook: &&Hook| hook.points.contains(&Point::Stop);
-        Ok(GateTrials { runner, hooks: registry.list().iter().filter(is_gate).cloned().collect() })
+        let at = |point: Point| {
+            let hooks = registry.list().iter().filter(|hook| hook.points.contains(&point));
+            hooks.cloned().collect::<Vec<Hook>>()
+        };
+        Ok(GateTrials { runner, hooks: at(Point::Stop), setup: at(Point::Setup) })
     }
 
-    /// Runs the gate with this name and returns its result.
+    /// Returns the rooms of trials. `scratch` is an empty directory for their copied files.
+    pub fn rooms(&self, scratch: &Path) -> TrialRooms {
+        TrialRooms::new(&self.runner, scratch)
+    }
+
+    /// Runs the gate with this name in the working directory and returns its result.
     ///
     /// The board shows the gate while it runs. A cancelled gate counts as not tried.
     pub fn run(&self, name: &str, board: &NowBoard, cancel: &Cancel) -> GateTrial {
-        let Some(hook) = self.hooks.iter().find(|hook| hook.name == name) else {
-            return GateTrial::NotTried;
+        let Some(hook) = self.find(name) else { return GateTrial::NotTried };
+        self.in_context(board, cancel, |context| {
+            let hooks = std::slice::from_ref(hook);
+            let runs = hook_sequence::run_all(&self.runner, hooks, context, &mut |_| {});
+            runs.first().map_or(GateTrial::NotTried, |run| self.trial_of(hook, run))
+        })
+    }
+
+    /// Runs the gate with this name in a clean room, after the setup of the configuration.
+    pub fn run_in_room(
+        &self,
+        name: &str,
+        rooms: &mut TrialRooms,
+        board: &NowBoard,
+        cancel: &Cancel,
+    ) -> RoomResult {
+        let Some(gate) = self.find(name) else { return RoomResult::Ran(GateTrial::NotTried) };
+        let result = self.in_context(board, cancel, |context| {
+            rooms.run(&self.runner, &RoomTrial { setup: &self.setup, gate, context, cancel })
+        });
+        match result {
+            RoomTrialResult::Ran(run) => RoomResult::Ran(self.trial_of(gate, &run)),
+            RoomTrialResult::NoGit => RoomResult::NoGit,
+            _ if cancel.is_triggered() => RoomResult::Ran(GateTrial::NotTried),
+            RoomTrialResult::SetupFailed(why) => RoomResult::SetupFailed(why),
+            RoomTrialResult::NoRoom(why) => RoomResult::NoRoom(why),
+        }
+    }
+
+    /// Returns the small files that git ignores and that may be copied into a room.
+    pub fn ignored_files(&self, cancel: &Cancel) -> Vec<String> {
+        let found = room_trial::ignored_files(&self.runner, cancel, IGNORED_MAX);
+        // Without the list, no file is copied, and the gate runs in the working directory.
+        let found =
+            found.inspect_err(|error| tracing::warn!(%error, "ignored files are not listed"));
+        let is_small = |path: &PathBuf| {
+            let data = std::fs::symlink_metadata(self.runner.root().join(path));
+            data.is_ok_and(|data| data.is_file() && data.len() <= COPY_MAX)
         };
+        let text = |path: PathBuf| path.to_str().filter(|text| is_plain(text)).map(str::to_owned);
+        let found = found.unwrap_or_default().into_iter().filter(is_small);
+        found.filter_map(text).take(COPIES_MAX).collect()
+    }
+
+    fn find(&self, name: &str) -> Option<&Hook> {
+        self.hooks.iter().find(|hook| hook.name == name)
+    }
+
+    /// Calls `run` with the context of a gate.
+    fn in_context<T>(
+        &self,
+        board: &NowBoard,
+        cancel: &Cancel,
+        run: impl FnOnce(&HookContext<'_>) -> T,
+    ) -> T {
         let point = Point::Stop;
         let builtins =
             StepsInContext { steps: &DeliveryHooks, runner: &self.runner, delivery_context: None };
-        let hook_context = HookContext {
+        run(&HookContext {
             cancel: Some(cancel),
             builtins: Some(&builtins),
             board: Some(board),
             ..HookContext::at(&point)
-        };
-        let runs = hook_sequence::run_all(
-            &self.runner,
-            std::slice::from_ref(hook),
-            &hook_context,
-            &mut |_| {},
-        );
-        let directory = self.runner.root().join(hook.options.cwd.as_deref().unwrap_or(""));
-        let facts = environment::facts(&directory);
-        runs.first().map_or(GateTrial::NotTried, |run| GateTrial::of(run, &facts))
+        })
     }
+
+    fn trial_of(&self, hook: &Hook, run: &HookRun) -> GateTrial {
+        let directory = self.runner.root().join(hook.options.cwd.as_deref().unwrap_or(""));
+        GateTrial::of(run, &environment::facts(&directory))
+    }
+}
+
+/// Returns the timeout that a gate with these trials should have.
+pub fn timeout_of<'t>(trials: impl IntoIterator<Item = &'t GateTrial>) -> &'static str {
+    if trials.into_iter().any(GateTrial::is_long) { LONG_TIMEOUT } else { TIMEOUT }
 }
 
 /// Returns an error if `text` is not a valid project configuration.

@@ -339,6 +339,7 @@ impl<'w> WorkerLoop<'w> {
             limits: rules.limits.session,
             machine: plan.name.to_string(),
             no_changes_ok: false,
+            may_change: Vec::new(),
             worker: Some(plan.name.to_string()),
             checkout: CheckoutUse::default(),
         };

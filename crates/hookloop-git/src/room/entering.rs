@@ -2,6 +2,7 @@
 //!
 //! The state says so before the first file changes. If the process is killed, the next move writes all files again.
 
+use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::collections::{BTreeSet, HashSet};
 use std::fs;
@@ -30,10 +31,22 @@ use crate::snapshot::{StoreLock, unhex};
 const GIT: &str = "git";
 const PERMISSIONS: u32 = 0o777;
 
+/// A checkout that has files in the room.
+#[derive(Debug)]
+struct FilledCheckout<'p> {
+    plan: Cow<'p, PlannedCheckout>,
+    /// The commit that the repository around this one names.
+    commit: Option<String>,
+    /// Whether the user's directory has changes that the commit does not have.
+    is_behind: bool,
+}
+
 /// A move that has begun and not ended.
 #[derive(Debug, Default)]
 struct RoomMove {
     checkouts: Vec<CheckoutState>,
+    /// The digest of the refs that gates see.
+    refs: Option<String>,
     change: RoomChange,
     /// The modification time of written files, if the clock gives no later one.
     later_ns: Option<u64>,
@@ -79,24 +92,33 @@ impl Room {
         let mut movement = RoomMove { later_ns: later_time(latest, now), ..RoomMove::default() };
         self.begin_move(target)?;
         movement.change.is_new = self.state.checkouts.is_empty();
-        self.move_checkout(plan, &mut movement)?;
+        let top = FilledCheckout { plan: Cow::Borrowed(plan), commit: None, is_behind: false };
+        self.move_checkout(&top, &mut movement)?;
         let is_left =
             |old: &&CheckoutState| !movement.checkouts.iter().any(|new| new.path == old.path);
         for old in self.state.checkouts.iter().filter(is_left) {
             RoomCheckout::forget(&self.git_dir(&unhex(&old.path)?))?;
         }
-        if let Some(found) =
-            plan.objects().map(|_| FoundRepository::look(target.top)).transpose()?
-        {
-            let (checkout, base) = (&self.checkout(plan), target.base);
-            let (objects, top) = (self.objects.as_path(), target.top);
-            VisibleRepository { checkout, found: &found, base, objects, top }
-                .write(&self.directory)?;
-        } else {
-            self.trash.discard(&self.files.join(".git"))?;
-        }
+        movement.refs = self.write_repository(target, plan)?;
         self.trash.discard_content(&self.temporary)?;
         self.end_move(target, movement)
+    }
+
+    /// Writes the repository that gates see, and returns the digest of its refs; `None` without a repository.
+    fn write_repository(
+        &self,
+        target: &RoomTarget<'_>,
+        plan: &PlannedCheckout,
+    ) -> Result<Option<String>, RepoError> {
+        if plan.objects().is_none() {
+            self.trash.discard(&self.files.join(".git"))?;
+            return Ok(None);
+        }
+        let found = FoundRepository::look(target.top)?;
+        let (checkout, base) = (&self.checkout(plan), target.base);
+        let (objects, top) = (self.objects.as_path(), target.top);
+        let visible = VisibleRepository { checkout, found: &found, base, objects, top };
+        visible.write(&self.directory).map(Some)
     }
 
     /// Records the new tree.
@@ -111,6 +133,7 @@ impl Room {
         }
         let now = now_ns();
         self.state.checkouts = movement.checkouts;
+        self.state.refs = movement.refs;
         self.state.tree = Some(target.tree.to_owned());
         self.state.latest_ns = now.max(movement.later_ns.unwrap_or(0));
         self.state.last_used_ns = now;
@@ -153,9 +176,10 @@ impl Room {
 
     fn move_checkout(
         &self,
-        planned: &PlannedCheckout,
+        place: &FilledCheckout<'_>,
         movement: &mut RoomMove,
     ) -> Result<(), RepoError> {
+        let planned: &PlannedCheckout = &place.plan;
         let checkout = self.checkout(planned);
         let settings = checkout.prepare()?;
         let name = hex(&planned.path);
@@ -171,12 +195,9 @@ impl Room {
             movement.written = Some(Instant::now());
         }
         let untracked = std::mem::take(&mut moved.untracked);
-        let is_filled = |nested: &&PlannedCheckout| {
-            planned.objects().is_none() || moved.entries.has_gitlink(&nested.relative)
-        };
-        let nested: Vec<&PlannedCheckout> = planned.nested.iter().filter(is_filled).collect();
+        let nested = self.filled(planned, &moved.entries)?;
         let filled: BTreeSet<&[u8]> =
-            nested.iter().map(|nested| nested.relative.as_slice()).collect();
+            nested.iter().map(|filled| filled.plan.relative.as_slice()).collect();
         checkout.empty_gitlinks(&moved.entries, &filled)?;
         let written = moved.written();
         if moved.is_changed {
@@ -189,7 +210,7 @@ impl Room {
             prefix: &planned.path,
             loaded: &movement.kept,
         };
-        checkout.remove_untracked(untracked, &kept)?;
+        movement.change.removed_files += checkout.remove_untracked(untracked, &kept)?;
         if let Some(ns) = movement.later_ns.filter(|_| !written.is_empty()) {
             checkout.set_times(&written, ns)?;
             movement.written = Some(Instant::now());
@@ -197,9 +218,58 @@ impl Room {
         let missing = checkout.missing_pointers(&moved.entries, &written, missing);
         movement.change.written_files += written.len();
         movement.change.missing_large_files += missing.len();
-        let tree = planned.tree.clone();
-        movement.checkouts.push(CheckoutState { path: name, tree, settings, missing });
-        nested.into_iter().try_for_each(|nested| self.move_checkout(nested, movement))
+        movement.checkouts.push(CheckoutState {
+            path: name,
+            tree: planned.tree.clone(),
+            commit: place.commit.clone(),
+            is_behind: place.is_behind,
+            settings,
+            missing,
+        });
+        nested.iter().try_for_each(|nested| self.move_checkout(nested, movement))
+    }
+
+    /// Returns the nested checkouts that have files.
+    ///
+    /// A repository names the commits of those in it, so they have the files of these commits: changes that are not
+    /// committed are no part of its tree. Without a repository around them, they have the current files.
+    fn filled<'p>(
+        &self,
+        planned: &'p PlannedCheckout,
+        entries: &IndexEntries,
+    ) -> Result<Vec<FilledCheckout<'p>>, RepoError> {
+        let mut filled = Vec::new();
+        for nested in &planned.nested {
+            if planned.objects().is_none() {
+                let (plan, commit) = (Cow::Borrowed(nested), None);
+                filled.push(FilledCheckout { plan, commit, is_behind: false });
+            } else if let Some(commit) = entries.gitlink(&nested.relative) {
+                let tree = self.tree_of_commit(nested, &commit)?;
+                let is_behind = tree != nested.tree;
+                let plan = Cow::Owned(PlannedCheckout { tree, ..nested.clone() });
+                filled.push(FilledCheckout { plan, commit: Some(commit), is_behind });
+            }
+        }
+        Ok(filled)
+    }
+
+    fn tree_of_commit(&self, nested: &PlannedCheckout, commit: &str) -> Result<String, RepoError> {
+        let known = self.state.checkout(&hex(&nested.path));
+        let known = known.filter(|known| known.commit.as_deref() == Some(commit));
+        if let Some(known) = known {
+            return Ok(known.tree.clone());
+        }
+        let checkout = self.checkout(nested);
+        checkout.prepare()?;
+        let tree = format!("{commit}^{{tree}}");
+        let said = checkout.git(&["rev-parse", "--verify", "--quiet", &tree], Vec::new());
+        let said = said.map_err(|_| {
+            RepoError::permanent(format!(
+                "{} has not the commit {commit}, which the repository around it names: fetch it there",
+                path(&nested.path).display()
+            ))
+        })?;
+        Ok(String::from_utf8_lossy(&said).trim().to_owned())
     }
 
     /// Returns a checkout of this room.
@@ -219,7 +289,7 @@ impl Room {
     }
 
     /// Returns hookloop's own git directory of a checkout.
-    fn git_dir(&self, relative: &[u8]) -> PathBuf {
+    pub(super) fn git_dir(&self, relative: &[u8]) -> PathBuf {
         let own = self.directory.join(GIT);
         match relative {
             b"" => own,

@@ -84,10 +84,11 @@ impl IndexEntries {
         fs::write(to, bytes).map_err(RepoError::io(to))
     }
 
-    /// Returns whether a path is that of a nested repository.
-    pub(super) fn has_gitlink(&self, path: &[u8]) -> bool {
+    /// Returns the commit of a nested repository; `None` if the path is not that of one.
+    pub(super) fn gitlink(&self, path: &[u8]) -> Option<String> {
         let found = self.entries.binary_search_by(|entry| entry.path.as_slice().cmp(path));
-        found.is_ok_and(|position| self.entries[position].is_gitlink())
+        let entry = &self.entries[found.ok()?];
+        entry.is_gitlink().then(|| self.object(entry))
     }
 
     /// Returns the name of an entry's object.

@@ -56,6 +56,21 @@ impl PathSet {
         Ok(is_found)
     }
 
+    /// Returns the entries of a directory that are not in the set.
+    pub(super) fn others(&self, root: &Path) -> Result<PathSet, RepoError> {
+        let mut others = PathSet::default();
+        visit(root, |relative, is_directory| {
+            match is_directory {
+                true if self.directories.contains(relative) => {}
+                true => drop(others.directories.insert(relative.to_vec())),
+                false if self.files.contains(relative) => {}
+                false => drop(others.files.insert(relative.to_vec())),
+            }
+            Ok(true)
+        })?;
+        Ok(others)
+    }
+
     /// Removes everything from a directory that is not in the set, apart from `.git` at its top.
     pub(super) fn remove_others(&self, root: &Path, trash: &RoomTrash) -> Result<(), RepoError> {
         visit(root, |relative, is_directory| {
@@ -100,7 +115,7 @@ pub(super) fn visit(
     Ok(())
 }
 
-fn parent(path: &[u8]) -> &[u8] {
+pub(super) fn parent(path: &[u8]) -> &[u8] {
     let end = path.iter().rposition(|byte| *byte == b'/').unwrap_or(0);
     &path[..end]
 }

@@ -13,12 +13,13 @@ const DEPTH_MAX: usize = 8;
 const NESTED_MAX: usize = 256;
 
 /// A checkout that a room may have.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct PlannedCheckout {
     /// The path from the checkout that it is in; empty for the room's own.
     pub(super) relative: Vec<u8>,
     /// The path from the top of the room's files.
     pub(super) path: Vec<u8>,
+    /// The tree of the current files. A room has that of the commit, if the repository around it names one.
     pub(super) tree: String,
     pub(super) settings: CheckoutSettings,
     pub(super) nested: Vec<PlannedCheckout>,

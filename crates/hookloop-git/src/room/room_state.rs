@@ -28,6 +28,9 @@ pub(super) struct RoomState {
     pub(super) top: String,
     pub(super) tree: Option<String>,
     pub(super) checkouts: Vec<CheckoutState>,
+    /// The digest of the tags and branches that gates see.
+    #[serde(default)]
+    pub(super) refs: Option<String>,
     pub(super) copies: Vec<RoomCopy>,
     /// The permissions of directories.
     pub(super) directory_mode: u32,
@@ -46,6 +49,12 @@ pub(super) struct CheckoutState {
     /// The path from the top of the files, in hexadecimal digits.
     pub(super) path: String,
     pub(super) tree: String,
+    /// The commit that the repository around this one names.
+    #[serde(default)]
+    pub(super) commit: Option<String>,
+    /// Whether the user's directory has changes that the commit does not have.
+    #[serde(default)]
+    pub(super) is_behind: bool,
     /// The digest of the settings.
     pub(super) settings: String,
     /// Pointers to large files without content, in hexadecimal digits.

@@ -99,6 +99,7 @@ impl Rooms {
             commands: self.commands.clone(),
             trash: RoomTrash::new(&directory),
             state: RoomState::read(&directory)?,
+            left: None,
             directory,
             _lock: lock,
         }))

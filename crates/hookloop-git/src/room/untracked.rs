@@ -32,16 +32,19 @@ struct ListedFiles {
     files: Vec<Vec<u8>>,
     /// Each directory comes before those in it.
     directories: Vec<Vec<u8>>,
+    /// The number of files that were removed at once.
+    removed: usize,
 }
 
 impl RoomCheckout<'_> {
-    /// Removes untracked files, except those that are ignored or kept.
+    /// Removes untracked files, except those that are ignored or kept. Returns how many; a directory counts as one.
     pub(super) fn remove_untracked(
         &self,
         untracked: Vec<UntrackedEntry>,
         kept: &KeptPaths<'_>,
-    ) -> Result<(), RepoError> {
+    ) -> Result<usize, RepoError> {
         let mut candidates = Vec::new();
+        let mut removed = 0;
         for entry in untracked {
             // The directory that gates take for git's own.
             if kept.is_top() && entry.path == b".git" {
@@ -50,6 +53,7 @@ impl RoomCheckout<'_> {
             let kind = LeftKind::of(&entry.path, entry.kind);
             if self.is_removed_at_once(&entry.path, kind, kept)? {
                 self.discard(&entry.path)?;
+                removed += 1;
             } else {
                 candidates.push((entry.path, kind));
             }
@@ -60,18 +64,26 @@ impl RoomCheckout<'_> {
             if *kind != LeftKind::Directory {
                 if !kept.contains(path)? {
                     self.discard(path)?;
+                    removed += 1;
                 }
             } else if !self.list_untracked(path, kept, &mut listed)? {
                 self.discard(path)?;
+                removed += 1;
             }
         }
-        self.remove_listed(&listed, kept)
+        Ok(removed + listed.removed + self.remove_listed(&listed, kept)?)
     }
 
-    fn remove_listed(&self, listed: &ListedFiles, kept: &KeptPaths<'_>) -> Result<(), RepoError> {
+    fn remove_listed(
+        &self,
+        listed: &ListedFiles,
+        kept: &KeptPaths<'_>,
+    ) -> Result<usize, RepoError> {
         let ignored = self.ignored(listed.files.iter().map(Vec::as_slice))?;
+        let mut removed = 0;
         for file in listed.files.iter().filter(|file| !ignored.contains(*file)) {
             self.discard(file)?;
+            removed += 1;
         }
         for directory in listed.directories.iter().rev() {
             if !kept.contains(directory)? {
@@ -79,7 +91,7 @@ impl RoomCheckout<'_> {
                 let _ = fs::remove_dir(self.files.join(path(directory)));
             }
         }
-        Ok(())
+        Ok(removed)
     }
 
     /// Returns whether git ignores nothing of this kind, or takes it for rules.
@@ -120,6 +132,7 @@ impl RoomCheckout<'_> {
                 let kind = LeftKind::of(&entry_path, raw_kind(kind));
                 if self.is_removed_at_once(&entry_path, kind, kept)? {
                     self.discard(&entry_path)?;
+                    listed.removed += 1;
                 } else if kind == LeftKind::Directory {
                     left.push(entry_path);
                 } else if !kept.contains(&entry_path)? {

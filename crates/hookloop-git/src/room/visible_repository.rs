@@ -5,6 +5,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use hookloop_core::digest::sha256_hex;
+
 use super::checkout::RoomCheckout;
 use super::users_refs::users_refs;
 use crate::git::copy_index;
@@ -30,8 +32,8 @@ pub(super) struct VisibleRepository<'v> {
 }
 
 impl VisibleRepository<'_> {
-    /// Replaces the repository. `room` is the directory of the room.
-    pub(super) fn write(&self, room: &Path) -> Result<(), RepoError> {
+    /// Replaces the repository, and returns the digest of its refs and of HEAD. `room` is the directory of the room.
+    pub(super) fn write(&self, room: &Path) -> Result<String, RepoError> {
         let draft = room.join(DRAFT);
         state_file::remove_all(&draft)?;
         for name in ["info", "objects/info", "objects/pack", "refs/heads", "refs/tags"] {
@@ -62,7 +64,8 @@ impl VisibleRepository<'_> {
         copy_index(&self.checkout.index(), &index).map_err(RepoError::io(&index))?;
         let visible = self.checkout.files.join(".git");
         self.checkout.trash.discard(&visible)?;
-        fs::rename(&draft, &visible).map_err(RepoError::io(&visible))
+        fs::rename(&draft, &visible).map_err(RepoError::io(&visible))?;
+        Ok(sha256_hex([head, refs.into_bytes()].concat()))
     }
 
     fn config(&self) -> String {

@@ -9,7 +9,7 @@ use crate::repo::state_file::HeldLock;
 use crate::repo::{FoundRepository, RepoError, state_file};
 
 /// The settings that decide which bytes the files of a checkout have, and which files git ignores.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct CheckoutSettings {
     /// The text of a configuration of git. It names no program.
     pub(crate) config: Vec<u8>,

@@ -10,11 +10,20 @@ use super::record::{Snapshot, unhex};
 use super::status::paths;
 use crate::repo::{CommitId, RepoError};
 
+/// Git's mode of a symbolic link.
+const LINK: &str = "120000";
+
 /// The state of a file: git's mode of it, and the object with its content.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileState {
     pub mode: String,
     pub object: String,
+}
+
+impl FileState {
+    pub fn is_link(&self) -> bool {
+        self.mode == LINK
+    }
 }
 
 /// A path that differs between two trees.
@@ -77,20 +86,10 @@ impl Snapshots {
         let empty = || self.store_text(&["hash-object", "-t", "tree", "-w", "--stdin"]);
         let tree = |side: Option<&Snapshot>| side.map_or_else(empty, |side| Ok(side.exact.clone()));
         let (old, new) = (tree(from)?, tree(to)?);
-        let output = self.store(&["diff-tree", "-r", "-z", "--no-renames", "--raw", &old, &new])?;
-        let mut parts = paths(&output);
-        while let (Some(entry), Some(path)) = (parts.next(), parts.next()) {
-            let entry = String::from_utf8_lossy(entry);
-            let fields: Vec<&str> = entry.trim_start_matches(':').split(' ').collect();
-            let [old_mode, new_mode, old_object, new_object, _] = fields[..] else {
-                return Err(RepoError::permanent(format!("git diff-tree answers `{entry}`")));
-            };
-            let path = [prefix, path].concat();
-            let (from, to) = (state(old_mode, old_object), state(new_mode, new_object));
-            if from != to {
-                found.push(FileChange { path, from, to });
-            }
-        }
+        let changes = self.tree_changes(&old, &new)?;
+        let below =
+            |change: FileChange| FileChange { path: [prefix, &change.path].concat(), ..change };
+        found.extend(changes.into_iter().map(below));
         let nested = |side: Option<&Snapshot>| -> BTreeMap<String, CommitId> {
             let all = side.into_iter().flat_map(|side| &side.nested);
             all.map(|nested| (nested.path.clone(), nested.id.clone())).collect()
@@ -110,7 +109,7 @@ impl Snapshots {
 }
 
 /// Returns the state of a file; `None` where there is none. A nested repository is no file.
-fn state(mode: &str, object: &str) -> Option<FileState> {
+pub(super) fn state(mode: &str, object: &str) -> Option<FileState> {
     let is_file = mode != "000000" && mode != GITLINK;
     is_file.then(|| FileState { mode: mode.to_owned(), object: object.to_owned() })
 }

@@ -110,7 +110,7 @@ fn read(path: &Path) -> Result<Option<(&'static str, Vec<u8>)>, RepoError> {
 }
 
 /// Appends a path in double quotes, with every unusual byte as three octal digits.
-fn push_quoted(input: &mut Vec<u8>, path: &[u8]) {
+pub(super) fn push_quoted(input: &mut Vec<u8>, path: &[u8]) {
     input.push(b'"');
     for byte in path {
         match byte {

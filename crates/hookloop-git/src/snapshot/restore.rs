@@ -26,7 +26,6 @@ use crate::lfs::{LfsPointer, POINTER_MAX, content_path};
 use crate::repo::state_file::HeldLock;
 use crate::repo::{CommitId, RepoError, state_file};
 
-const LINK: &str = "120000";
 const EXECUTABLE: &str = "100755";
 /// Directories that git expects in a repository, even if they are empty.
 const EXPECTED_OF_GIT: [&str; 3] = ["objects", "refs/heads", "refs/tags"];
@@ -434,7 +433,7 @@ fn replace(
     let directory = SafeDirectory::make(top, &relative)?;
     let draft = draft(path, plan);
     let draft = draft.file_name().unwrap_or_default();
-    let written = match target.mode == LINK {
+    let written = match target.is_link() {
         true => directory.write_link(draft, staged),
         false => directory.write_file(draft, staged, name, target.mode == EXECUTABLE),
     };

@@ -4,7 +4,10 @@ use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::symlink;
+use std::path::PathBuf;
 use std::process::Command;
+
+use hookloop_git::snapshot::Snapshot;
 
 use crate::fixture::{RoomFixture, assert_same, exists, files, run, set_mode, write};
 
@@ -249,14 +252,24 @@ fn submodules_have_their_files_in_a_room() {
     write(&room.files().join("sub/left"), "x");
     write(&room.files().join("sub/warm.o"), "x");
     write(&room.files().join("sub/.git/config"), "x");
-    write(&f.top.join("sub/deep/inner/lib"), "changed by the agent\n");
+    // Changes in a submodule are no part of the tree until they are committed.
+    let committed = expected();
+    write(&f.top.join("sub/lib"), "changed by the agent\n");
     write(&f.top.join("sub/new"), "x");
     let snapshot = f.take();
     f.enter(&mut room, &snapshot);
     let warm = room.files().join("sub/warm.o");
     assert!(warm.exists(), "it is ignored there");
     fs::remove_file(warm).unwrap();
+    assert_same(&files(room.files()), &committed);
+    assert_eq!(room.uncommitted(), [PathBuf::from("sub")]);
+    assert_eq!(room.unnamed_trees(), []);
+    f.git_in(&f.top.join("sub"), &["add", "--all"]);
+    f.git_in(&f.top.join("sub"), &["commit", "--quiet", "-m", "the agent's"]);
+    let snapshot = f.take();
+    f.enter(&mut room, &snapshot);
     assert_same(&files(room.files()), &expected());
+    assert!(room.uncommitted().is_empty());
     // The submodule is removed, then it is a file.
     f.git(&["rm", "--quiet", "--force", "sub"]);
     f.commit();
@@ -267,6 +280,47 @@ fn submodules_have_their_files_in_a_room() {
     let snapshot = f.take();
     f.enter(&mut room, &snapshot);
     f.assert_fresh(&room, &snapshot);
+}
+
+/// A tree names the commit of a submodule, which may be an older one than that in the user's directory.
+#[test]
+fn a_submodule_has_the_files_of_the_commit_that_the_tree_names() {
+    let f = with_submodules();
+    let old = f.take();
+    write(&f.top.join("sub/lib"), "newer\n");
+    f.git_in(&f.top.join("sub"), &["commit", "--quiet", "-a", "-m", "newer"]);
+    let mut room = f.room();
+    let lib = room.files().join("sub/lib");
+    let new = f.take();
+    f.enter(&mut room, &new);
+    assert_eq!(fs::read(&lib).unwrap(), b"newer\n");
+    f.enter(&mut room, &Snapshot { tree: old.tree, ..new });
+    assert_eq!(fs::read(&lib).unwrap(), b"library\n");
+    assert_eq!(room.uncommitted(), [PathBuf::from("sub")]);
+}
+
+#[test]
+fn a_commit_that_a_submodule_does_not_have_is_named() {
+    let f = with_submodules();
+    let none = "1234567890123456789012345678901234567890";
+    f.git(&["update-index", "--cacheinfo", &format!("160000,{none},sub")]);
+    let tree = f.git(&["write-tree"]);
+    let mut room = f.room();
+    let error = f.try_enter(&mut room, &Snapshot { tree, ..f.take() }).unwrap_err().to_string();
+    assert!(error.contains("sub") && error.contains(none), "{error}");
+}
+
+#[test]
+fn links_out_of_the_repository_are_found() {
+    let f = RoomFixture::new();
+    symlink("/etc/hostname", f.top.join("outside")).unwrap();
+    symlink("../..", f.top.join("lib/above")).unwrap();
+    symlink("lib", f.top.join("inside")).unwrap();
+    symlink(f.top.join("lib"), f.top.join("absolute")).unwrap();
+    let (room, _) = f.entered();
+    let found = room.links_outside(&f.top, 20).unwrap();
+    assert_eq!(found, [PathBuf::from("lib/above"), PathBuf::from("outside")]);
+    assert_eq!(room.links_outside(&f.top, 1).unwrap().len(), 1);
 }
 
 #[test]

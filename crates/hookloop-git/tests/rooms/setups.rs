@@ -66,9 +66,35 @@ fn a_setup_stays_over_moves_cold_rooms_and_sessions() {
     f.enter(&mut room, &snapshot);
     assert_eq!(files(room.files()), expected);
     assert!(ready(&room));
+    // The setup of another session may have used the files of the tree that it ran on.
     f.write("file", "changed\n");
     f.enter(&mut room, &f.take());
+    assert_eq!(room.setup_state("digest").unwrap(), SetupState::Old);
+    assert!(!room.has_setup_of_its_trees().unwrap());
+}
+
+/// A package that is installed by copying has the files of the tree on which the setup ran.
+#[test]
+fn a_setup_is_old_when_a_file_that_it_copied_changes() {
+    let f = RoomFixture::new();
+    f.write("lib/package.py", "def answer(): return 41\n");
+    let (mut room, snapshot) = f.entered();
+    let source = fs::read(room.files().join("lib/package.py")).unwrap();
+    let copy = room.files().join("site-packages/package.py");
+    write(&copy, &String::from_utf8(source).unwrap());
+    room.note_setup("digest").unwrap();
     assert!(ready(&room));
+    f.write("file", "changed\n");
+    f.enter(&mut room, &f.take());
+    assert!(ready(&room), "the setup did not copy it");
+    assert!(!room.has_setup_of_its_trees().unwrap());
+    f.write("lib/package.py", "def answer(): return 42\n");
+    f.enter(&mut room, &f.take());
+    assert_eq!(room.setup_state("digest").unwrap(), SetupState::Old);
+    f.enter(&mut room, &snapshot);
+    assert!(ready(&room) && room.has_setup_of_its_trees().unwrap());
+    fs::remove_file(&copy).unwrap();
+    assert_eq!(room.setup_damage().unwrap(), Some("site-packages/package.py".into()));
 }
 
 #[test]

@@ -5,6 +5,7 @@
 mod campaign;
 mod content;
 mod cost;
+mod edited;
 mod fixture;
 mod nested;
 mod pinned;

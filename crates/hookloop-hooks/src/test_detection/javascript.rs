@@ -45,7 +45,7 @@ pub enum PackageManager {
 }
 
 /// Lock files and their managers. npm's is last, as projects often keep it after a migration.
-const LOCK_FILES: [(&str, PackageManager); 7] = [
+pub(crate) const LOCK_FILES: [(&str, PackageManager); 7] = [
     ("pnpm-lock.yaml", PackageManager::Pnpm),
     (PNPM_WORKSPACE, PackageManager::Pnpm),
     ("yarn.lock", PackageManager::Yarn),
@@ -214,6 +214,14 @@ fn for_members(
         PackageManager::Yarn | PackageManager::Bun => return Ok(None),
     };
     Ok(Some(argv.into_iter().map(str::to_owned).collect()))
+}
+
+/// Returns the major version of Yarn that the project names, or 1.
+pub(crate) fn major_of_yarn(project: &TestedProject) -> Result<u32, NoTests> {
+    match package(project)? {
+        Some(package) => yarn_version(project, &package),
+        None => Ok(1),
+    }
 }
 
 /// Returns the major version of Yarn that the package names, or 1.

@@ -7,7 +7,7 @@ use hookloop_core::gate_ledger::{GateLedger, GateList, GateRecord};
 use hookloop_core::hook::{Hook, HookHandler, HookSource};
 use hookloop_core::options::OnFailure;
 use hookloop_core::point::{Point, PointKind};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::trust::{HookDefinition, SeenHook, TrustError, what};
 
@@ -25,6 +25,12 @@ pub fn gates(
             .iter()
             .filter(|(_, rules)| rules.no_changes_ok)
             .map(|(name, _)| name.clone())
+            .collect(),
+        may_change: rules
+            .types
+            .iter()
+            .filter(|(_, rules)| !rules.may_change.is_empty())
+            .map(|(name, rules)| (name.clone(), rules.may_change.iter().cloned().collect()))
             .collect(),
         ..GateLedger::default()
     };
@@ -89,10 +95,21 @@ fn record(hook: &Hook, definition: Option<&HookDefinition>) -> GateRecord {
 }
 
 pub fn surroundings(definition: &HookDefinition) -> Value {
-    let HookDefinition { env, cwd, sandbox, limits, links, .. } = definition;
-    if env.is_empty() && cwd.is_none() && sandbox.is_none() && limits.is_none() && links.is_empty()
+    let HookDefinition { env, cwd, sandbox, limits, links, options, .. } = definition;
+    let mut found = Map::new();
+    if !(env.is_empty()
+        && cwd.is_none()
+        && sandbox.is_none()
+        && limits.is_none()
+        && links.is_empty())
     {
-        return Value::Null;
+        let known =
+            json!({ "env": env, "cwd": cwd, "sandbox": sandbox, "limits": limits, "links": links });
+        found.extend(known.as_object().cloned().unwrap_or_default());
     }
-    json!({ "env": env, "cwd": cwd, "sandbox": sandbox, "limits": limits, "links": links })
+    // Records of earlier builds do not have this option.
+    if let Some(rules) = options.get("base_tests") {
+        found.insert("base_tests".to_owned(), json!(rules));
+    }
+    if found.is_empty() { Value::Null } else { Value::Object(found) }
 }

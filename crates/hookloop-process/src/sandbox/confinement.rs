@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 /// The largest number of mounts of a confinement.
 pub const MOUNTS_MAX: usize = 64;
+/// The largest number of entries beside the paths to hidden directories, each of which needs a rule.
+pub const SIBLINGS_MAX: usize = 20_000;
 
 /// Restrictions on the processes of a job.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -24,6 +26,20 @@ pub struct Confinement {
     ///
     /// Abstract sockets of processes outside are refused nevertheless (Linux 6.12).
     pub local_sockets: bool,
+    /// Directories whose files they can't list, read, write or execute, as absolute paths. Needs no mounts.
+    ///
+    /// Landlock can only allow, and a rule for a directory holds for everything below it. So each directory above a
+    /// hidden one can't be listed either, and no entries can be made, renamed or removed in it. Its other entries stay
+    /// usable if they exist when the job starts, at most [`SIBLINGS_MAX`] of them.
+    ///
+    /// The resolved path decides: a link, or `/proc/PID/cwd`, does not lead into a hidden directory. Two ways are open:
+    /// another hard link of a file, and a bind mount of a hidden directory at another path. The names, sizes and times
+    /// of files at known paths stay visible (`stat`).
+    pub hide: Vec<PathBuf>,
+    /// Places below hidden directories that they can read and execute nevertheless. Those in `write` need no entry.
+    ///
+    /// A place in either list that contains a hidden directory does not uncover it.
+    pub read: Vec<PathBuf>,
 }
 
 /// A mount that only the processes of one job see. All paths are absolute.
@@ -54,7 +70,7 @@ pub enum PrivateMount {
 pub enum ConfinementError {
     #[error("Landlock does not take its rules")]
     Landlock,
-    #[error("a place that it may write to can't be opened")]
+    #[error("a place that it may use can't be opened")]
     Place,
     #[error("capabilities could not be dropped")]
     Capabilities,
@@ -69,4 +85,12 @@ pub enum ConfinementError {
     /// The path is the source or the target of the mount that failed.
     #[error("`{}` can't be mounted: {}", path.display(), io::Error::from_raw_os_error(*errno))]
     Mount { path: PathBuf, errno: i32 },
+    #[error("`{}` can't be hidden: {}", path.display(), io::Error::from_raw_os_error(*errno))]
+    Hidden { path: PathBuf, errno: i32 },
+    #[error(
+        "`{}` has more than {SIBLINGS_MAX} entries, so no directory below it can be hidden: remove some, or move the \
+         project",
+        path.display()
+    )]
+    TooManySiblings { path: PathBuf },
 }

@@ -3,9 +3,12 @@
 //! Private mounts change the files that a job sees. They are made first, because Landlock and the filter refuse them.
 //!
 //! Landlock lists allowed directories and cannot exclude a part of one. Modes, owners and times of files are beyond
-//! it, so a job can change those wherever its user can. Reading files and running programs is not limited.
+//! it, so a job can change those wherever its user can. Reading files and running programs is limited only by hidden
+//! directories.
 
 mod confinement;
+#[cfg(target_os = "linux")]
+mod hidden;
 #[cfg(target_os = "linux")]
 mod landlock;
 #[cfg(target_os = "linux")]
@@ -16,7 +19,7 @@ mod support;
 #[cfg(target_os = "linux")]
 mod syscalls;
 
-pub use confinement::{Confinement, ConfinementError, MOUNTS_MAX, PrivateMount};
+pub use confinement::{Confinement, ConfinementError, MOUNTS_MAX, PrivateMount, SIBLINGS_MAX};
 #[cfg(target_os = "linux")]
 pub(crate) use landlock::enforce;
 #[cfg(target_os = "linux")]

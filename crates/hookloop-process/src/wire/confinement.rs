@@ -21,9 +21,11 @@ const BIND_READ_ONLY: u64 = 1;
 const OVERLAY: u64 = 2;
 const HIDE: u64 = 3;
 
-/// Appends a confinement: its flags, the places that it may write to, and its mounts.
+/// Appends a confinement: its flags, the places that it may write to, its mounts, its hidden directories, and the
+/// places that it may read there.
 pub(super) fn put(bytes: &mut Vec<u8>, confinement: Option<&Confinement>) {
-    let Some(Confinement { no_network, write, mounts, local_sockets }) = confinement else {
+    let Some(Confinement { no_network, write, mounts, local_sockets, hide, read }) = confinement
+    else {
         return put_word(bytes, 0);
     };
     let flag = |is_set: bool, flag: u64| if is_set { flag } else { 0 };
@@ -32,11 +34,16 @@ pub(super) fn put(bytes: &mut Vec<u8>, confinement: Option<&Confinement>) {
         | flag(write.is_some(), WRITE_LIMITED)
         | flag(*local_sockets, LOCAL_SOCKETS);
     put_word(bytes, flags);
-    let places = write.as_deref().unwrap_or_default();
-    put_word(bytes, places.len() as u64);
-    places.iter().for_each(|place| put_text(bytes, place.as_os_str()));
+    put_paths(bytes, write.as_deref().unwrap_or_default());
     put_word(bytes, mounts.len() as u64);
     mounts.iter().for_each(|mount| put_mount(bytes, mount));
+    put_paths(bytes, hide);
+    put_paths(bytes, read);
+}
+
+fn put_paths(bytes: &mut Vec<u8>, paths: &[PathBuf]) {
+    put_word(bytes, paths.len() as u64);
+    paths.iter().for_each(|path| put_text(bytes, path.as_os_str()));
 }
 
 fn put_mount(bytes: &mut Vec<u8>, mount: &PrivateMount) {
@@ -57,8 +64,7 @@ pub(super) fn take(bytes: &mut &[u8]) -> Option<Option<Confinement>> {
     if flags & CONFINED == 0 {
         return (flags == 0).then_some(None);
     }
-    let places = take_word(bytes)?;
-    let write: Vec<PathBuf> = (0..places).map(|_| take_path(bytes)).collect::<Option<_>>()?;
+    let write = take_paths(bytes)?;
     let mounts = take_word(bytes).filter(|count| *count <= MOUNTS_MAX as u64)?;
     let mounts = (0..mounts).map(|_| take_mount(bytes)).collect::<Option<_>>()?;
     Some(Some(Confinement {
@@ -66,6 +72,8 @@ pub(super) fn take(bytes: &mut &[u8]) -> Option<Option<Confinement>> {
         write: (flags & WRITE_LIMITED != 0).then_some(write),
         mounts,
         local_sockets: flags & LOCAL_SOCKETS != 0,
+        hide: take_paths(bytes)?,
+        read: take_paths(bytes)?,
     }))
 }
 
@@ -84,6 +92,11 @@ fn take_mount(bytes: &mut &[u8]) -> Option<PrivateMount> {
     })
 }
 
+fn take_paths(bytes: &mut &[u8]) -> Option<Vec<PathBuf>> {
+    let count = take_word(bytes)?;
+    (0..count).map(|_| take_path(bytes)).collect()
+}
+
 fn take_path(bytes: &mut &[u8]) -> Option<PathBuf> {
     take_text(bytes).map(PathBuf::from)
 }
@@ -99,18 +112,22 @@ pub(super) fn error_words(error: &ConfinementError) -> Vec<u64> {
         ConfinementError::Silent => vec![4],
         ConfinementError::TooManyMounts => vec![5],
         ConfinementError::Namespace { errno } => vec![6, word(errno)],
-        ConfinementError::Mount { path, errno } => {
-            let text = path.as_os_str().as_bytes();
-            let text = &text[..text.len().min(PATH_MAX)];
-            let mut words = vec![7, word(errno), text.len() as u64];
-            words.extend(text.chunks(WORD).map(|part| {
-                let mut word = [0; WORD];
-                word[..part.len()].copy_from_slice(part);
-                u64::from_le_bytes(word)
-            }));
-            words
-        }
+        ConfinementError::Mount { path, errno } => path_words(7, word(errno), path),
+        ConfinementError::Hidden { path, errno } => path_words(8, word(errno), path),
+        ConfinementError::TooManySiblings { path } => path_words(9, 0, path),
     }
+}
+
+fn path_words(kind: u64, number: u64, path: &Path) -> Vec<u64> {
+    let text = path.as_os_str().as_bytes();
+    let text = &text[..text.len().min(PATH_MAX)];
+    let mut words = vec![kind, number, text.len() as u64];
+    words.extend(text.chunks(WORD).map(|part| {
+        let mut word = [0; WORD];
+        word[..part.len()].copy_from_slice(part);
+        u64::from_le_bytes(word)
+    }));
+    words
 }
 
 /// Decodes the reason why a confinement failed. Returns `None` if the words are malformed.
@@ -124,12 +141,16 @@ pub(super) fn error_of(words: &[u64]) -> Option<ConfinementError> {
         [4] => ConfinementError::Silent,
         [5] => ConfinementError::TooManyMounts,
         [6, number] => ConfinementError::Namespace { errno: errno(number)? },
-        [7, number, length, text @ ..] => {
+        [kind @ 7..=9, number, length, text @ ..] => {
             let mut path: Vec<u8> = text.iter().flat_map(|word| word.to_le_bytes()).collect();
             let length = usize::try_from(*length).ok().filter(|length| *length <= path.len())?;
             path.truncate(length);
             let path = OsString::from_vec(path).into();
-            ConfinementError::Mount { path, errno: errno(number)? }
+            match kind {
+                7 => ConfinementError::Mount { path, errno: errno(number)? },
+                8 => ConfinementError::Hidden { path, errno: errno(number)? },
+                _ => ConfinementError::TooManySiblings { path },
+            }
         }
         _ => return None,
     })
@@ -147,10 +168,16 @@ mod tests {
             mounts: vec![
                 PrivateMount::Bind { source: "/s".into(), target: odd.clone(), read_only: false },
                 PrivateMount::Bind { source: odd.clone(), target: "/t".into(), read_only: true },
-                PrivateMount::Overlay { target: "/o".into(), changes: odd, work: "/w".into() },
+                PrivateMount::Overlay {
+                    target: "/o".into(),
+                    changes: odd.clone(),
+                    work: "/w".into(),
+                },
                 PrivateMount::Hide { target: "/h".into() },
             ],
             local_sockets: true,
+            hide: vec!["/x".into(), odd.clone()],
+            read: vec![odd],
         }
     }
 
@@ -166,7 +193,16 @@ mod tests {
         let only_sockets = Confinement { local_sockets: true, ..Confinement::default() };
         let only_network = Confinement { no_network: true, ..Confinement::default() };
         let nowhere = Confinement { write: Some(Vec::new()), ..Confinement::default() };
-        let all = [full(), no_mounts, only_sockets, only_network, nowhere, Confinement::default()];
+        let only_hidden = Confinement { hide: vec!["/x".into()], ..Confinement::default() };
+        let all = [
+            full(),
+            no_mounts,
+            only_hidden,
+            only_sockets,
+            only_network,
+            nowhere,
+            Confinement::default(),
+        ];
         for confinement in all.map(Some).into_iter().chain([None]) {
             let mut bytes = encoded(confinement.as_ref());
             bytes.push(7);
@@ -192,6 +228,8 @@ mod tests {
         check(&[CONFINED, 0, u64::MAX]);
         check(&[CONFINED, 0, 1, HIDE + 1, 0, 0, 0]);
         check(&[CONFINED, 0, 1, HIDE, u64::MAX]);
+        check(&[CONFINED, 0, 0, u64::MAX, 0]);
+        check(&[CONFINED, 0, 0, 0, u64::MAX]);
     }
 
     #[test]
@@ -222,6 +260,8 @@ mod tests {
             mount(WORD - 1),
             mount(WORD),
             mount(PATH_MAX),
+            ConfinementError::Hidden { path: "/a".into(), errno: 2 },
+            ConfinementError::TooManySiblings { path: "/tmp".into() },
         ] {
             assert_eq!(error_of(&error_words(&error)), Some(error));
         }
@@ -230,7 +270,17 @@ mod tests {
 
     #[test]
     fn a_malformed_reason_of_a_failed_confinement_is_refused() {
-        for words in [&[][..], &[8], &[0, 0], &[6], &[6, u64::MAX], &[7, 2], &[7, 2, 9, 0]] {
+        for words in [
+            &[][..],
+            &[10],
+            &[0, 0],
+            &[6],
+            &[6, u64::MAX],
+            &[7, 2],
+            &[7, 2, 9, 0],
+            &[8, 2],
+            &[10, 2, 0],
+        ] {
             assert_eq!(error_of(words), None, "{words:?}");
         }
     }

@@ -9,6 +9,8 @@
 mod cgroup;
 mod cost;
 mod escapes;
+#[cfg(target_os = "linux")]
+mod hidden;
 mod lost;
 mod marks;
 #[cfg(target_os = "linux")]

@@ -80,14 +80,22 @@ impl Store {
                 tracing::debug!(%error, "the follower fails before a check");
             }
         }
-        inner.conn.execute_batch("BEGIN")?;
-        let checked = inner.verify_in_transaction(progress);
-        inner.conn.execute_batch("ROLLBACK")?;
-        checked
+        inner.in_one_state(|state| state.verify_in_transaction(progress))
     }
 }
 
 impl StoreState {
+    /// Reads in one transaction: no commit of another process comes between two reads.
+    fn in_one_state<T>(
+        &self,
+        read: impl FnOnce(&StoreState) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        self.conn.execute_batch("BEGIN")?;
+        let done = read(self);
+        self.conn.execute_batch("ROLLBACK")?;
+        done
+    }
+
     fn verify_in_transaction(
         &self,
         progress: &mut dyn FnMut(Seq),
@@ -129,7 +137,9 @@ impl StoreState {
     /// Returns the first defect of the events of the log, independent of the view.
     fn check_events(&self) -> Result<Option<LogDefect>, StoreError> {
         match &self.home {
-            LogHome::File(_) => Ok(self.verify_chain(&mut |_| ())?.err()),
+            LogHome::File(_) => {
+                Ok(self.in_one_state(|state| state.verify_chain(&mut |_| ()))?.err())
+            }
             LogHome::Remote(remote) => {
                 let acknowledged = self.acknowledged()?;
                 Ok(remote_check::verify(&*remote.engine, &acknowledged, &mut |_| ())?.err())

@@ -98,6 +98,7 @@ fn show(context: &mut CommandContext, root: &Path, state: &Path) -> CliResult {
         limits: project.rules().limits.session,
         machine: machine(),
         no_changes_ok: false,
+        may_change: Vec::new(),
         worker: None,
         checkout: CheckoutUse::default(),
     };

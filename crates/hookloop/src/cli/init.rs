@@ -3,6 +3,7 @@
 mod choice;
 mod file;
 mod report;
+mod room;
 mod skip;
 
 use std::collections::BTreeSet;
@@ -23,11 +24,14 @@ use hookloop_engine::gate_agreement::{HookConsent, agree_to_agents};
 use hookloop_engine::log_location::{AfterLoss, LaunchContext};
 use hookloop_engine::project::Project;
 use hookloop_engine::session::now::NowBoard;
-use hookloop_fleet::survey::trial::{GateTrial, GateTrials};
-use hookloop_fleet::survey::{GateProposal, ProjectSurvey, SurveyGround, survey};
+use hookloop_fleet::survey::room_search::RoomFinding;
+use hookloop_fleet::survey::trial::{self, GateTrial, GateTrials};
+use hookloop_fleet::survey::{GateKind, GateProposal, ProjectSurvey, SurveyGround, survey};
+use hookloop_hooks::room_setup::RoomSetup;
 use hookloop_hooks::runner::HookRunner;
 use hookloop_hooks::trust::{HookDefinition, Trust};
 use hookloop_process::{WriteOptions, write_whole};
+use room::{RoomTrials, TrialGround};
 use skip::GateSkipper;
 
 use crate::cli::context::CommandContext;
@@ -37,8 +41,8 @@ use crate::error::{CliError, CliResult};
 /// Create hookloop.yaml with the gates of this project
 ///
 /// Inspects the repository and proposes `stop` gates: commands that must pass before an agent is done. Runs each gate
-/// once, and writes the gates to hookloop.yaml. The command asks before it runs, writes or trusts anything. It does not
-/// change an existing file.
+/// here and in a clean room, and writes the gates to hookloop.yaml, with the setup and the files that they need in the
+/// room. The command asks before it runs, writes or trusts anything. It does not change an existing file.
 ///
 /// The project's state is in your state directory ($XDG_STATE_HOME or ~/.local/state), never in the repository.
 #[derive(clap::Args)]
@@ -70,10 +74,12 @@ pub(crate) struct InitArgs {
 /// The agent whose rules can name single commands.
 pub(super) const CLAUDE: &str = "claude";
 
-/// A proposed gate, and the result of its trial run.
+/// A proposed gate, and the results of its trial runs.
 pub(super) struct TriedGate {
     pub(super) gate: GateProposal,
+    /// The result in the working directory.
     pub(super) trial: GateTrial,
+    pub(super) room: RoomFinding,
 }
 
 /// A directory with a project, and the gates that were found in it.
@@ -84,6 +90,15 @@ pub(super) struct FoundDirectory {
     pub(super) is_chosen: bool,
 }
 
+/// A hook that installs packages in rooms.
+#[derive(Clone)]
+pub(super) struct SetupEntry {
+    pub(super) name: String,
+    pub(super) setup: RoomSetup,
+    /// Variables that the setup gets, as its gate does.
+    pub(super) env: Vec<String>,
+}
+
 /// The configuration to write, and the findings to print.
 pub(super) struct InitPlan {
     pub(super) name: String,
@@ -91,6 +106,8 @@ pub(super) struct InitPlan {
     /// Directories that gates were found in.
     pub(super) directories: Vec<FoundDirectory>,
     pub(super) gates: Vec<TriedGate>,
+    /// Hooks that install packages in rooms.
+    pub(super) setups: Vec<SetupEntry>,
     /// Agents that are installed.
     pub(super) agents: Vec<String>,
     /// Why the first of them can't work yet.
@@ -148,7 +165,7 @@ impl InitArgs {
         report::done(context, &plan, &report::InitResult { place: &place, written, trusted })
     }
 
-    /// Runs each gate once, if the user agrees.
+    /// Runs each gate here and in a clean room, if the user agrees.
     fn try_gates(
         &self,
         context: &mut CommandContext,
@@ -166,24 +183,34 @@ impl InitArgs {
         if self.no_run || !can_run || !is_person(place) {
             return Ok(());
         }
-        if !self.yes && !agreed(context, "Run the gates once?")? {
-            return Ok(());
+        if !self.yes {
+            report::before_trials(context)?;
+            if !agreed(context, "Run the gates once?")? {
+                return Ok(());
+            }
         }
-        let trials = GateTrials::new(place, &file::for_trial(plan), around)?;
+        let trials = GateTrials::new(place, &file::for_trial(plan, &[], None), around)?;
         report::begun(context)?;
         let skipper = GateSkipper::start()?;
-        for tried in plan.gates.iter_mut().filter(|tried| tried.gate.missing.is_none()) {
+        let ground = TrialGround { place, around, skipper: &skipper, here: &trials };
+        let mut rooms = RoomTrials::new(ground)?;
+        for index in 0..plan.gates.len() {
+            let tried = &mut plan.gates[index];
+            if tried.gate.missing.is_some() {
+                continue;
+            }
             let board = NowBoard::default();
             let cancel = skipper.begin()?;
-            let running = report::RunningGate::new(&tried.gate, &board);
+            let running = report::RunningGate::new(&tried.gate, &board, "");
             tried.trial = trials.run(&tried.gate.name, &board, &cancel);
             drop(running);
             skipper.end();
             if cancel.is_triggered() && tried.trial == GateTrial::NotTried {
-                report::skipped(context, tried)?
-            } else {
-                report::tried(context, tried)?
+                report::skipped(context, tried)?;
+                continue;
             }
+            rooms.settle(plan, index)?;
+            report::tried(context, &plan.gates[index])?;
         }
         Ok(())
     }
@@ -250,15 +277,32 @@ impl InitArgs {
     }
 }
 
+impl InitPlan {
+    /// Whether a gate also runs with the tests of the base.
+    pub(super) fn protects(&self, tried: &TriedGate) -> bool {
+        let is_here = matches!(tried.room, RoomFinding::Here { .. });
+        self.has_git && tried.gate.kind == GateKind::Tests && !is_here
+    }
+}
+
 impl TriedGate {
     /// Whether it could not run because the environment is not prepared.
     pub(super) fn is_unready(&self) -> bool {
         matches!(self.trial, GateTrial::NotReady { .. })
     }
 
+    /// Returns the timeout that the gate should have.
+    pub(super) fn timeout(&self) -> &'static str {
+        let in_room = match &self.room {
+            RoomFinding::NotTried => None,
+            RoomFinding::Clean { trial, .. } | RoomFinding::Here { trial, .. } => Some(trial),
+        };
+        trial::timeout_of([&self.trial].into_iter().chain(in_room))
+    }
+
     /// Whether the check becomes a gate, rather than a comment with the reason.
     pub(super) fn is_written(&self) -> bool {
-        use hookloop_fleet::survey::GateKind::{Check, Tests};
+        use GateKind::{Check, Tests};
         match (&self.trial, self.gate.kind) {
             (GateTrial::NotTried, Tests) => self.gate.missing.is_none(),
             (GateTrial::Passed { .. }, _) => true,
@@ -323,6 +367,7 @@ fn look(root: &Path, around: &LaunchContext, place: &ProjectPaths) -> CliResult<
         survey,
         directories: Vec::new(),
         gates: Vec::new(),
+        setups: Vec::new(),
         agents,
         unready: None,
         has_git,

@@ -9,13 +9,13 @@ use hookloop_engine::inbox;
 use hookloop_engine::project::Project;
 use hookloop_engine::session::abandoned;
 use hookloop_engine::session::open::in_worktree;
-use hookloop_engine::session::resume::{self, LimitChange, LimitChanges};
+use hookloop_engine::session::resume::{self, LimitChange, LimitChanges, ResumeChanges};
 use hookloop_engine::session::stop_switch::StopSwitch;
 use hookloop_git::repo::RepoError;
 
 use super::session::{self, SessionDisplay, SessionStage, runner};
 use super::traces;
-use super::value_parsers::length;
+use super::value_parsers::{length, pattern};
 use crate::cli::context::CommandContext;
 use crate::environment::machine;
 use crate::error::CliResult;
@@ -33,6 +33,10 @@ pub(crate) struct ResumeArgs {
     /// Answer to the agent's question; the next prompt has both
     #[arg(long, value_name = "TEXT")]
     answer: Option<String>,
+
+    /// Tests that the work may change, as a path or a pattern; the gates then judge the claim again
+    #[arg(long, value_name = "PATTERN", value_parser = pattern)]
+    may_change: Vec<String>,
 
     #[command(flatten)]
     limits: RaisedLimits,
@@ -64,6 +68,7 @@ impl ResumeArgs {
         ResumeArgs {
             session,
             answer: None,
+            may_change: Vec::new(),
             limits: RaisedLimits::default(),
             with_changed_hooks: false,
             take_over: false,
@@ -75,7 +80,9 @@ impl ResumeArgs {
 
     /// The decision that this command line is.
     pub(super) fn controlled(&self) -> ControlledAction {
-        if !self.limits.changes().is_none() {
+        if !self.may_change.is_empty() {
+            ControlledAction::ApproveWork
+        } else if !self.limits.changes().is_none() {
             ControlledAction::RaiseLimits
         } else if self.answer.is_some() {
             ControlledAction::AnswerQuestion
@@ -100,7 +107,11 @@ impl ResumeArgs {
         let runner = runner(&project)?;
         let stop = session::handle_signals()?;
         let by = machine();
-        let changes = self.limits.changes();
+        let changes = ResumeChanges {
+            limits: self.limits.changes(),
+            may_change: self.may_change.clone(),
+            ..ResumeChanges::default()
+        };
         let has_decision = self.answer.is_some() || !changes.is_none();
         let wanted = self.session.as_deref();
         let id = resume::find_resumable(&project, runner, wanted, &by, has_decision)?;
@@ -184,7 +195,7 @@ fn dollars(text: &str) -> std::result::Result<LimitChange, String> {
 
 /// Other limits and an answer for the session to continue.
 struct ResumeDecision<'a> {
-    changes: LimitChanges,
+    changes: ResumeChanges,
     answer: Option<&'a str>,
     /// The blocked task of the session's question, if the session itself did not ask.
     question: Option<ProblemKey>,
@@ -195,7 +206,7 @@ impl<'a> ResumeDecision<'a> {
     fn new(
         project: &Project,
         id: &SessionId,
-        changes: LimitChanges,
+        changes: ResumeChanges,
         answer: Option<&'a str>,
     ) -> CliResult<ResumeDecision<'a>> {
         let question = match answer {

@@ -16,7 +16,7 @@ use hookloop_engine::session::open::{self, SessionRequest};
 
 use super::session::{self, SessionDisplay, runner};
 use super::traces;
-use super::value_parsers::{length, permissions};
+use super::value_parsers::{length, pattern, permissions};
 use crate::cli::context::CommandContext;
 use crate::environment::machine;
 use crate::error::{CliError, CliResult};
@@ -96,6 +96,12 @@ pub(crate) struct RunArgs {
     /// Accept completion without changed files
     #[arg(long)]
     no_changes_ok: bool,
+
+    /// Tests that the work may change, as a path or a pattern
+    ///
+    /// Without it, a person is asked about changed expectations of gates with `base_tests`.
+    #[arg(long, value_name = "PATTERN", value_parser = pattern)]
+    may_change: Vec<String>,
 
     /// Work in a new git worktree, on a new branch
     #[arg(long, conflicts_with = "share_checkout")]
@@ -280,6 +286,7 @@ impl RunArgs {
             limits: self.limits.over(rules.limits.session),
             machine: machine(),
             no_changes_ok: self.no_changes_ok,
+            may_change: self.may_change,
             worker: None,
             checkout: CheckoutUse::default(),
         })

@@ -24,7 +24,7 @@ const AHEAD: usize = 3;
 #[derive(Subcommand)]
 #[command(defer = true)]
 pub(crate) enum ScheduleSubcommand {
-    Add(add::ScheduleAddArgs),
+    Add(Box<add::ScheduleAddArgs>),
     #[command(visible_alias = "ls")]
     List(ScheduleList),
     Show(ScheduleShow),
@@ -106,6 +106,7 @@ struct ScheduleJson<'a> {
     labels: &'a [String],
     priority: u8,
     deliverables: &'a [String],
+    may_change: &'a [String],
 }
 
 #[derive(Serialize)]
@@ -148,6 +149,7 @@ impl<'a> From<&'a ScheduleStanding> for ScheduleJson<'a> {
             labels: &task.labels,
             priority: task.priority.get(),
             deliverables: &task.deliverables,
+            may_change: &task.may_change,
         }
     }
 }
@@ -235,6 +237,7 @@ fn print(standing: &ScheduleStanding, out: &mut CommandOutput) -> CliResult {
     for deliverable in &task.deliverables {
         field(out, "deliverable", deliverable)?;
     }
+    field(out, "may change", &task.may_change.join(", "))?;
     field(out, "overlap", standing.schedule.overlap.name())?;
     field(out, "next", &due(standing))?;
     let mut ahead = standing.next;

@@ -9,6 +9,11 @@ pub(super) fn length(text: &str) -> std::result::Result<u64, String> {
     length.map(|length| length.ms).map_err(|error| error.to_string())
 }
 
+/// Parses a pattern of paths.
+pub(super) fn pattern(text: &str) -> std::result::Result<String, String> {
+    hookloop_config::patterns::glob(text).map(|_| text.to_owned())
+}
+
 /// Parses the permissions of an agent, and returns their name.
 pub(super) fn permissions(text: &str) -> std::result::Result<String, String> {
     text.parse::<AgentPermissions>().map(|permissions| permissions.name().to_owned())

@@ -1,8 +1,9 @@
 //! The evidence behind a receipt in words: the counts of its checks, and the place where the gate ran.
 
 use hookloop_core::checks::{CheckCounts, CheckOutcome};
+use hookloop_core::quantity::counted_items;
 use hookloop_core::session::Receipt;
-use hookloop_core::session::facts::{BuildState, GateRoom, RoomKind};
+use hookloop_core::session::facts::{BaseTests, BuildState, GateRoom, RoomKind};
 
 use crate::sanitize::plain;
 
@@ -39,7 +40,37 @@ pub(crate) fn evidence(receipt: &Receipt) -> String {
         (None, Some(place)) => format!(" · {}", room(place)),
         (None, None) => String::new(),
     };
-    format!("{checks}{place}")
+    let tests = receipt.base_tests.as_deref().map_or_else(String::new, base_tests);
+    format!("{checks}{place}{tests}")
+}
+
+/// Returns the end of a line about the tests of the base: " · base: 2 findings, 1 allowed".
+fn base_tests(tests: &BaseTests) -> String {
+    let known = match tests.known_failures {
+        0 => String::new(),
+        count => format!(" · {count} failed before the work, too"),
+    };
+    format!("{known}{}", base_findings(tests))
+}
+
+fn base_findings(tests: &BaseTests) -> String {
+    let count = tests.findings.len() as u64 + tests.more;
+    let allowed = tests.findings.iter().filter(|finding| finding.allowed_by.is_some()).count();
+    match (&tests.base, count, allowed) {
+        (None, ..) => " · base: none".to_owned(),
+        (Some(_), 0, _) => " · base: its tests hold".to_owned(),
+        (Some(_), count, 0) => {
+            format!(
+                " · base: {}",
+                counted_items(usize::try_from(count).unwrap_or(usize::MAX), "finding", "findings")
+            )
+        }
+        (Some(_), count, allowed) => {
+            let findings =
+                counted_items(usize::try_from(count).unwrap_or(usize::MAX), "finding", "findings");
+            format!(" · base: {findings}, {allowed} allowed")
+        }
+    }
 }
 
 #[cfg(test)]
@@ -72,6 +103,19 @@ mod tests {
         check(
             json!({ "room": room("clean", json!("cold")), "reused_from": "s5" }),
             " · passed on this tree before (session s5)",
+        );
+        let finding = |allowed: Value| json!({"kind": "gone", "check": "a", "cause": "", "allowed_by": allowed});
+        let tests = |findings: Value| json!({"base_tests": {"base": "t", "findings": findings}});
+        check(json!({"base_tests": {}}), " · base: none");
+        check(
+            json!({"base_tests": {"base": "t", "known_failures": 2}}),
+            " · 2 failed before the work, too · base: its tests hold",
+        );
+        check(tests(json!([])), " · base: its tests hold");
+        check(tests(json!([finding(Value::Null)])), " · base: 1 finding");
+        check(
+            tests(json!([finding(Value::Null), finding(json!("may_change"))])),
+            " · base: 2 findings, 1 allowed",
         );
         let failed = json!({"passed": 0, "failed": 2, "skipped": 0});
         check(json!({ "checks": failed }), ": 0 passed, 2 failed");

@@ -16,6 +16,7 @@ mod outcome;
 mod session;
 mod step;
 mod step_text;
+pub(crate) mod test_changes;
 mod time;
 mod turn;
 pub(crate) mod why;

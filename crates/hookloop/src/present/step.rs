@@ -327,10 +327,13 @@ fn stop_requested() -> StepText {
 }
 
 fn reopened(session: &SessionReopened) -> StepText {
-    let detail = match &session.limits {
+    let mut detail = match &session.limits {
         Some(limits) => format!("its limits are now {limits}"),
         None => "its limits stay as they are".to_owned(),
     };
+    if !session.may_change.is_empty() {
+        detail.push_str(&format!("; tests that may change: {}", session.may_change.join(", ")));
+    }
     let line = format!("reopened: {detail}");
     let name = String::new();
     StepText { severity: StepSeverity::Plain, title: "reopened", name, detail, line }

@@ -14,6 +14,7 @@ use hookloop_core::time::Timestamp;
 use hookloop_engine::session::now::NowRecord;
 use hookloop_engine::store::SessionRow;
 
+use crate::present::test_changes::TestChanges;
 use crate::sanitize::{last_overwrite, screen_line};
 
 /// Lines of an agent's output that are shown while it speaks.
@@ -117,14 +118,31 @@ impl SessionLine {
 }
 
 /// The details of the selected problem.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct ProblemFacts {
     pub(super) matter: ProblemMatter,
     pub(super) details: Vec<String>,
+    /// The tests of the base beside those of the work, if the work changed tests.
+    pub(super) changes: Vec<TestChanges>,
+    /// Whether these changes can be allowed.
+    pub(super) can_allow: bool,
     /// The session that ran into it.
     pub(super) session: Option<SessionId>,
     /// The commands for the problem.
     pub(super) next: Vec<String>,
+}
+
+impl ProblemFacts {
+    pub(super) fn of(matter: ProblemMatter, session: Option<SessionId>) -> ProblemFacts {
+        ProblemFacts {
+            matter,
+            details: Vec::new(),
+            changes: Vec::new(),
+            can_allow: false,
+            session,
+            next: Vec::new(),
+        }
+    }
 }
 
 /// The graph of tasks, line by line.

@@ -1,6 +1,7 @@
 //! Handles keys.
 
 use hookloop_core::id::SessionId;
+use hookloop_core::inbox::ProblemSubject;
 use hookloop_core::session::SessionState;
 use hookloop_core::session::timeline::StepContent;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
@@ -275,16 +276,21 @@ impl ScreenState {
     fn approve(&mut self) {
         let Some(line) = self.problem() else { return };
         match &line.matter {
-            ProblemMatter::Problem(key) if line.can_approve => {
-                let question = if line.asks {
-                    format!("Accept the work of {} without passing gates?", key.about)
-                } else {
-                    format!("Accept the submitted work of {}?", key.about)
+            ProblemMatter::Problem(key) if self.can_approve(line) => {
+                let question = match key.about {
+                    _ if line.asks => {
+                        format!("Accept the work of {} without passing gates?", key.about)
+                    }
+                    ProblemSubject::Session(_) => {
+                        format!("Allow these changes of tests of {}?", key.about)
+                    }
+                    _ => format!("Accept the submitted work of {}?", key.about),
                 };
                 let yes = ScreenEffect::Approve(key.clone());
                 self.dialog = Some(ScreenDialog::Sure { question, yes });
             }
-            _ => self.tell("nothing to approve: only submitted work can be approved"),
+            _ => self
+                .tell("nothing to approve: only submitted work and changed tests can be approved"),
         }
     }
 

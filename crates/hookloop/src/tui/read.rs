@@ -24,6 +24,7 @@ use super::data::{
 };
 use crate::picture::TaskPicture;
 use crate::present;
+use crate::present::test_changes::test_changes;
 use crate::tui::channels::ScreenChannels;
 use crate::tui::session_view::SessionView;
 
@@ -216,16 +217,16 @@ impl ContentReader {
             ProblemMatter::Problem(key) => key,
             ProblemMatter::Interrupted(id) => {
                 let next = vec![format!("hookloop resume {id}")];
-                let details = Vec::new();
-                let session = Some(id.clone());
-                return Ok(Some(ProblemFacts { matter: matter.clone(), details, session, next }));
+                let (matter, session) = (matter.clone(), Some(id.clone()));
+                return Ok(Some(ProblemFacts { next, ..ProblemFacts::of(matter, session) }));
             }
         };
         let found = self.project.read(|view| view.problem_of(&key.about))?;
         let Some(problem) = found.filter(|problem| problem.key == *key) else { return Ok(None) };
         match inbox::evidence(&self.project, &problem) {
-            Ok(inbox::ItemEvidence { details, session, next, .. }) => {
-                Ok(Some(ProblemFacts { matter: matter.clone(), details, session, next }))
+            Ok(inbox::ItemEvidence { details, session, next, can_allow, record, .. }) => {
+                let (matter, changes) = (matter.clone(), test_changes(&record.test_changes));
+                Ok(Some(ProblemFacts { matter, details, changes, can_allow, session, next }))
             }
             Err(InboxError::Engine(error)) => Err(error),
             Err(_) => Ok(None),
@@ -340,6 +341,9 @@ fn task_facts(task: &Task) -> TaskFacts {
     details.extend(Some(spec.description.clone()).filter(|text| !text.is_empty()));
     details
         .extend(spec.deliverables.iter().map(|deliverable| format!("deliverable: {deliverable}")));
+    if !spec.may_change.is_empty() {
+        details.push(format!("tests that may change: {}", spec.may_change.join(", ")));
+    }
     let holder = task.claim.as_ref().and_then(|claim| claim.agent.strip_prefix(SESSION));
     let session = holder.and_then(|id| id.parse().ok());
     let id = task.id.to_string();

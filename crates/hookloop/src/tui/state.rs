@@ -346,6 +346,11 @@ impl ScreenState {
         self.facts.as_deref().filter(|facts| facts.matter == *matter)
     }
 
+    /// Whether a person can approve the problem.
+    pub(super) fn can_approve(&self, line: &ProblemLine) -> bool {
+        line.can_approve || self.facts_of(&line.matter).is_some_and(|facts| facts.can_allow)
+    }
+
     /// Returns the position of the selected part in the timeline. Dropped parts count, so that positions stay the same.
     pub(super) fn part_at(&self) -> Option<usize> {
         let timeline = &self.shown.as_ref()?.timeline;

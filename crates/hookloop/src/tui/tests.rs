@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use hookloop_core::event::EventBody;
 use hookloop_core::session::{LimitDecision, SessionState};
-use made_up::{at, news, overview, session, shown, tasks, undo_preview};
+use made_up::{at, changed_tests, news, overview, session, shown, tasks, undo_preview};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
@@ -194,6 +194,16 @@ fn only_data_of_the_visible_view_is_requested() {
         ScreenRequest { session: Some("s7".parse().unwrap()), ..ScreenRequest::default() }
     );
     assert_eq!(key(&mut state, KeyCode::Char('j')), []);
+}
+
+#[test]
+fn changed_tests_are_shown_beside_those_of_the_base_and_can_be_allowed() {
+    let mut news = news();
+    news.facts = Some(Arc::new(changed_tests()));
+    let mut state = state();
+    state.update(ScreenInput::News(news));
+    check("problems-tests", &mut state);
+    assert_eq!(press(&mut state, "ay"), [ScreenEffect::Approve("task:parser@41".parse().unwrap())]);
 }
 
 #[test]

@@ -13,7 +13,7 @@ const CONFIG: &str = "version: 1
 delivery: {}
 hooks:
   before_submit:
-    - {name: meanwhile, command: sh meanwhile.sh, timeout: 20s}
+    - {name: meanwhile, room: here, command: sh meanwhile.sh, timeout: 20s}
     - rebase_on_main
     - create_pr
   after_submit: [merge]

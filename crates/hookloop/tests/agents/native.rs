@@ -14,6 +14,7 @@ hooks:
     - {name: hello, command: 'echo the-pending-words', pipe_output: true, timeout: 10s}
   stop:
     - name: answer
+      room: here
       command: echo >> $HOME/judged; grep -qx 42 answer.txt || { echo 'the answer is wrong' >&2; exit 2; }
       timeout: 10s
 ";
@@ -22,7 +23,7 @@ hooks:
 const HOPELESS: &str = "version: 1
 hooks:
   stop:
-    - {name: never, command: 'echo >> $HOME/judged; echo not today >&2; exit 2', timeout: 10s}
+    - {name: never, room: here, command: 'echo >> $HOME/judged; echo not today >&2; exit 2', timeout: 10s}
 ";
 
 /// How often a gate that never passes is run: the first time, and the default number of retries.

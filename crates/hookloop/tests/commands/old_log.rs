@@ -33,7 +33,11 @@ fn with_old_log() -> Project {
 #[test]
 fn an_old_log_gives_the_same_tasks_and_sessions() {
     let project = with_old_log();
-    let tasks: Value = serde_json::from_str(TASKS).unwrap();
+    let mut tasks: Value = serde_json::from_str(TASKS).unwrap();
+    for task in tasks.as_array_mut().unwrap() {
+        // A field that the build did not have.
+        task["may_change"] = Value::Array(Vec::new());
+    }
     assert_eq!(project.json(&["task", "list"]), tasks);
 
     let mut sessions: Value = serde_json::from_str(SESSIONS).unwrap();

@@ -27,6 +27,7 @@ fn delivery_hooks_receive_the_pull_request_agent_and_earlier_context() {
     let later = r#"{"hookloop":{"context":{"pr_title":"second"}}}"#;
     let config = format!(
         "delivery: {{}}
+room: here
 hooks:
   before_submit:
     - {{name: early, command: \"{early}\"}}
@@ -115,6 +116,7 @@ hooks:
 fn context_of_a_reused_hook_result_reaches_later_hooks() {
     let config = format!(
         "delivery: {{}}
+room: here
 hooks:
   before_submit:
     - {{name: maker, answers: json, command: \"echo . >> $HOME/made; echo '{answer}'\"}}

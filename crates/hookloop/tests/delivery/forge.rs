@@ -36,6 +36,36 @@ fn a_task_opens_a_pull_request_that_is_merged() {
     assert!(!kept.windows(TOKEN.len()).any(|part| part == TOKEN.as_bytes()), "the token is stored");
 }
 
+/// A reviewer sees which tests the work changed.
+#[test]
+fn a_request_names_the_tests_that_the_work_changed() {
+    let gate = "{name: tests, command: node --test, base_tests: {expectations: allow}}";
+    let test = |expected: &str| {
+        format!(
+            "const {{ test }} = require('node:test');\nconst assert = require('node:assert');\n\
+             test('adds', () => assert.strictEqual(require('./add.js')(2, 3), {expected}));\n"
+        )
+    };
+    let source = "module.exports = (a, b) => a - b;\n";
+    let files = [
+        ("add.js", source),
+        ("add.test.js", &test("5")),
+        ("package.json", "{}\n"),
+        ("weaker", &test("-1")),
+    ];
+    let config = config(&format!("  stop:\n    - {gate}\n"));
+    let (project, forge) = DeliveryProject::on_forge(&config, &files);
+    project.add("t1", &[]);
+    project.does("t1", 1, "cp weaker add.test.js");
+    let ran = project.run_tasks();
+    let pulls = forge.pulls();
+    assert_eq!(pulls.len(), 1, "{}", ran.stderr);
+    let body = &pulls[0].body;
+    assert!(body.contains("Changes of tests at gate `tests`:\n\n- `adds` "), "{body}");
+    assert!(body.contains("allowed by `expectations: allow`"), "{body}");
+    assert!(body.ends_with("Task: t1"), "{body}");
+}
+
 #[test]
 fn a_missing_forge_token_is_named_with_the_command_to_type() {
     let url = "https://github.com/acme/app.git";

@@ -100,7 +100,7 @@ fn a_push_of_a_killed_session_is_recognized_by_the_next_session() {
 hooks:
   before_submit:
     - create_pr
-    - {{name: last, command: 'test -f {} || {{ touch {}; sleep 600; }}', timeout: 1h}}
+    - {{name: last, room: here, command: 'test -f {} || {{ touch {}; sleep 600; }}', timeout: 1h}}
 ",
         go.display(),
         there.display()

@@ -43,7 +43,7 @@ fn a_submit_hook_that_cannot_run_needs_a_person_without_another_turn() {
 /// A failure that differs each time ends at the remediation limit of the task.
 #[test]
 fn max_remediations_limits_the_turns_for_changing_failures() {
-    let hook = "    - {name: moody, command: 'echo . >> $HOME/runs; echo failure $(wc -l < $HOME/runs); exit 2'}\n";
+    let hook = "    - {name: moody, room: here, command: 'echo . >> $HOME/runs; echo failure $(wc -l < $HOME/runs); exit 2'}\n";
     let project = one_task(hook, "limits: {max_remediations: 2}\n");
     let ran = project.run_session(&["--tasks", "--max-no-progress", "50"]);
     assert_eq!(ran.code, 3, "{}", ran.stderr);
@@ -76,7 +76,7 @@ fn failed_merges_count_towards_max_remediations() {
 limits: {max_remediations: 1}
 hooks:
   before_submit:
-    - {name: once, command: 'test -f $HOME/asked || { touch $HOME/asked; echo first; exit 2; }'}
+    - {name: once, room: here, command: 'test -f $HOME/asked || { touch $HOME/asked; echo first; exit 2; }'}
     - create_pr
   before_merge:
     - {name: gate, command: 'test ! -f work.txt || { echo second; exit 2; }'}

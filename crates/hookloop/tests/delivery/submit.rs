@@ -75,6 +75,7 @@ fn a_base_that_keeps_moving_is_rebased_on_three_times_at_most() {
 hooks:
   stop:
     - name: moves
+      room: here
       command: |
         d=$(mktemp -d); git clone -q \"$(git remote get-url origin)\" $d; cd $d; date +%s%N > moved.txt; git add .
         git -c user.name=s -c user.email=s@example.invalid commit -qm moved; git push -q origin HEAD:main

@@ -114,7 +114,7 @@ fn a_checked_out_base_branch_is_not_moved() {
 /// worktree.
 #[test]
 fn merge_worktrees_have_copied_files_and_session_start_results() {
-    let config = "delivery: {copy: [.env]}\nhooks:\n  session_start:\n    - {name: install, command: 'echo there > deps.local'}\n  \
+    let config = "delivery: {copy: [.env]}\nroom: here\nhooks:\n  session_start:\n    - {name: install, command: 'echo there > deps.local'}\n  \
                   stop:\n    - {name: tests, command: 'cat .env deps.local'}\n";
     let project =
         DeliveryProject::new(config, &[(".gitignore", ".env\n*.local\n"), ("a.txt", "a\n")]);

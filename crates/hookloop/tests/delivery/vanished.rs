@@ -198,8 +198,8 @@ fn no_gate_runs_in_a_worktree_that_another_gate_replaced_by_a_link() {
     let config = "delivery: {}
 hooks:
   stop:
-    - {name: tests, command: 'f=evil; test ! -f $f.sh || sh $f.sh'}
-    - {name: second, command: 'touch gate-was-here'}
+    - {name: tests, room: here, command: 'f=evil; test ! -f $f.sh || sh $f.sh'}
+    - {name: second, room: here, command: 'touch gate-was-here'}
 ";
     let project =
         DeliveryProject::new(config, &[("a.txt", "a\n"), (".gitignore", "gate-was-here\n")]);
@@ -358,7 +358,7 @@ fn a_completion_claim_is_void_after_its_worktree_is_lost() {
     let config = "delivery: {}
 hooks:
   stop:
-    - {name: slow, command: 'test ! -f half.txt || { touch ../../there; sleep 600; }', timeout: 1h}
+    - {name: slow, room: here, command: 'test ! -f half.txt || { touch ../../there; sleep 600; }', timeout: 1h}
 ";
     let project = DeliveryProject::new(config, &[("a.txt", "a\n")]);
     project.add("t1", &[]);

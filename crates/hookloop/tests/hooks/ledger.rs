@@ -347,3 +347,15 @@ fn a_task_type_with_no_changes_ok_needs_trust() {
     project.trust();
     assert!(session(&project).stdout.contains("tests"), "the session starts");
 }
+
+#[test]
+fn a_task_type_that_may_change_tests_needs_trust() {
+    let project = trusted(TESTS);
+    let config =
+        |patterns: &str| format!("{TESTS}task_types: {{docs: {{may_change: {patterns}}}}}\n");
+    let why = "`task_types.docs` lets work change the tests in";
+    refused(&project, &config("'tests/**'"), &format!("{why} tests/**"));
+    project.trust();
+    assert!(session(&project).stdout.contains("tests"), "the session starts");
+    refused(&project, &config("['tests/**', 'golden/**']"), &format!("{why} golden/**"));
+}

@@ -202,7 +202,7 @@ fn tasks_are_added_found_and_updated() {
 #[test]
 fn end_of_input_ends_a_running_gate() {
     let project = project_with(
-        "version: 1\nhooks:\n  validation: [{command: 'echo $$ > begun; exec sleep 61'}]\n",
+        "version: 1\nhooks:\n  validation: [{room: here, command: 'echo $$ > begun; exec sleep 61'}]\n",
     );
     project.trust();
     let mut client = Client::ready(&project);
@@ -254,7 +254,7 @@ fn a_refusal_names_no_command_that_trusts() {
 /// An iteration loop that an agent leads runs the scripts that existed at its start.
 #[test]
 fn an_iteration_loop_runs_the_scripts_that_it_began_with() {
-    let config = "version: 1\nhooks:\n  stop: [{name: gate, command: sh gate.sh}]\n";
+    let config = "version: 1\nhooks:\n  stop: [{name: gate, room: here, command: sh gate.sh}]\n";
     let project = project_with(config);
     let script = project.root().join("gate.sh");
     fs::write(&script, "echo old >> runs\nexit 2\n").unwrap();

@@ -139,7 +139,7 @@ fn an_invalid_proxy_setting_stops_only_requests() {
 
 #[test]
 fn agents_get_the_proxy_variables_and_hooks_only_those_they_name() {
-    let config = "hooks:\n  stop:\n    - {name: plain, command: 'env > ../plain.env'}\n    \
+    let config = "room: here\nhooks:\n  stop:\n    - {name: plain, command: 'env > ../plain.env'}\n    \
                   - {name: named, env: [HTTPS_PROXY], command: 'env > ../named.env'}\n";
     let project = DeliveryProject::without_remote(config, &[("a.txt", "a\n")]);
     project.append_user_config(

@@ -136,7 +136,7 @@ fn hook_output_for_an_agent_contains_no_diagnostics() {
 
 #[test]
 fn agents_and_hooks_do_not_inherit_hookloop_log() {
-    let hook = "hooks: {stop: [{name: seen, command: 'env > hook-seen'}]}\n";
+    let hook = "hooks: {stop: [{name: seen, room: here, command: 'env > hook-seen'}]}\n";
     let project = Project::with_config(hook);
     project.ok(&["hooks", "trust", "--yes"]);
     let turn = r#"[{"run": "env > agent-seen", "say": "Done.\n<promise>COMPLETE</promise>"}]"#;

@@ -57,6 +57,7 @@ fn add_sessions(project: &Project) {
             limits: engine.rules().limits.session,
             machine: "elsewhere".to_owned(),
             no_changes_ok: true,
+            may_change: Vec::new(),
             worker: None,
             checkout: CheckoutUse::Shared,
         };

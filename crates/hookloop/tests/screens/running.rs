@@ -8,7 +8,7 @@ use crate::screens::tmux::Tmux;
 const SLOW: &str = "hooks:
   stop:
     - {name: quick, command: 'true'}
-    - {name: slow, command: 'echo one of two; until [ -e fixed ]; do sleep 0.05; done; echo two of two'}
+    - {name: slow, room: here, command: 'echo one of two; until [ -e fixed ]; do sleep 0.05; done; echo two of two'}
 ";
 
 #[test]

@@ -285,7 +285,7 @@ hooks:
   post_iteration:
     - {name: note, command: 'echo tidy up', pipe_output: true, when: 'iteration == 1'}
   stop:
-    - {name: tests, command: '[ ! -f tidied ] || { touch slow; sleep 55.5; }'}
+    - {name: tests, room: here, command: '[ ! -f tidied ] || { touch slow; sleep 55.5; }'}
   session_end:
     - {name: last, command: 'echo ended >> ends'}
 ";

@@ -236,6 +236,7 @@ hooks:
 #[test]
 fn gates_run_again_after_a_gate_changes_files() {
     let config = "version: 1
+room: here
 hooks:
   stop:
     - {name: format, command: './format.sh'}
@@ -267,6 +268,7 @@ hooks:
 #[test]
 fn validation_rules_run_again_after_a_gate_changes_files() {
     let config = "version: 1
+room: here
 hooks:
   validation:
     - {name: tests, command: './tests.sh'}
@@ -289,6 +291,7 @@ hooks:
 #[test]
 fn without_git_a_gate_that_keeps_changing_files_does_not_pass() {
     let config = "version: 1
+room: here
 hooks:
   stop:
     - {name: restless, command: 'date +%N >> code'}
@@ -475,7 +478,10 @@ fn a_stop_gate_that_can_not_run_needs_a_person_after_one_turn() {
             "its command is `no-such-program --now`",
         ],
     );
-    check("command: 'some-runner --all'", &["`some-runner` was not found", "type `npm install`"]);
+    check(
+        "command: 'some-runner --all'",
+        &["`some-runner` was not found", "`hooks: {setup: [{command: npm install}]}`"],
+    );
     check("command: ./not-there.sh", &["`gate` can't run here", "not-there.sh"]);
     check("command: [no-such-program]", &["`gate` can't run here", "no-such-program"]);
     check("command: 'exit 127'", &["exit code 127 and no output"]);

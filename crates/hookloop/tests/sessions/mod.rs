@@ -1,12 +1,15 @@
 //! Sessions of the real program with real hooks and scripts as agents.
 
+mod allowed_changes;
 mod answers;
+mod base_tests;
 mod check_history;
 mod checkout;
 mod commands;
 mod ending;
 mod gates;
 mod governor;
+mod known_failures;
 mod lifecycle;
 mod prompts;
 mod proven;

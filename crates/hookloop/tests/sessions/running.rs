@@ -14,7 +14,7 @@ const CONFIG: &str = "version: 1
 hooks:
   stop:
     - {name: quick, command: 'true'}
-    - {name: slow, command: ./slow.sh, timeout: 10m}
+    - {name: slow, room: here, command: ./slow.sh, timeout: 10m}
 ";
 /// Prints a line on each stream, and waits for a file before each line except the first.
 const SLOW: &str = "#!/bin/sh

@@ -9,7 +9,7 @@ use super::{SOON, scripted, trusted_project};
 const CONFIG: &str = "version: 1
 hooks:
   stop:
-    - {name: gate, command: ./gate.sh}
+    - {name: gate, room: here, command: ./gate.sh}
 ";
 const RED: &str = "#!/bin/sh\necho red >> runs\nexit 2\n";
 const GREEN: &str = "#!/bin/sh\necho green >> runs\nexit 0\n";

@@ -245,7 +245,7 @@ hooks:
     - {name: notes, file: NOTES.md}
     - {name: changelog, changed: CHANGELOG.md}
     - {name: no-todo, pattern: {path: 'src/**', text: 'TODO', absent: true}}
-    - {name: covered, coverage: {report: lcov.info, at_least: 80}}
+    - {name: covered, coverage: {report: lcov.info, at_least: 80}, room: here}
     - {name: small, diff: {max_files: 9, max_lines: 50}}
 ";
     let project = trusted_project(

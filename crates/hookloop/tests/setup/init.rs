@@ -1,5 +1,7 @@
 //! `hookloop init`: from a repository without hookloop to a gated run.
 
+use std::process::Command;
+
 use serde_json::{Value, json};
 
 use crate::cli::{ProgramOutput, Project};
@@ -127,6 +129,12 @@ pub(crate) fn run(project: &Project, args: &[&str]) -> ProgramOutput {
     command.output().unwrap().into()
 }
 
+/// Whether pytest is installed on this machine. `init` prefers it to unittest then.
+fn has_pytest() -> bool {
+    let looked = Command::new("sh").args(["-c", "command -v pytest"]).output();
+    looked.unwrap().status.success()
+}
+
 /// Checks the first steps of the README for one language: from nothing to a gated run.
 fn from_nothing_to_a_gated_run(shape: &Shape) {
     let project = shape.repository();
@@ -173,7 +181,8 @@ fn an_npm_repository_gets_gates_and_a_gated_run() {
 
 #[test]
 fn a_python_repository_gets_gates_and_a_gated_run() {
-    from_nothing_to_a_gated_run(&PYTHON);
+    let command = if has_pytest() { "pytest" } else { PYTHON.command };
+    from_nothing_to_a_gated_run(&Shape { command, ..PYTHON });
 }
 
 #[test]

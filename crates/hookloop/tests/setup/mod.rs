@@ -4,6 +4,7 @@ mod doctor;
 mod import;
 mod import_runs;
 mod init;
+mod init_rooms;
 mod monorepo;
 mod trackers;
 

@@ -52,7 +52,7 @@ fn the_list_of_projects_follows_without_a_reload() {
 const SLOW_GATE: &str = "version: 1
 hooks:
   stop:
-    - {name: slow, command: 'echo one of two; until [ -e go ]; do sleep 0.05; done; echo two of two'}
+    - {name: slow, room: here, command: 'echo one of two; until [ -e go ]; do sleep 0.05; done; echo two of two'}
 ";
 
 #[test]
@@ -189,7 +189,7 @@ const SLOW: &str = "version: 1
 hooks:
   stop:
     - {name: quick, command: 'true'}
-    - {name: slow, command: 'echo \"<b>one</b> of two\"; until [ -e go-2 ]; do sleep 0.05; done; echo two of two; until [ -e go-3 ]; do sleep 0.05; done'}
+    - {name: slow, room: here, command: 'echo \"<b>one</b> of two\"; until [ -e go-2 ]; do sleep 0.05; done; echo two of two; until [ -e go-3 ]; do sleep 0.05; done'}
 ";
 
 #[test]

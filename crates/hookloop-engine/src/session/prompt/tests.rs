@@ -3,8 +3,10 @@ use std::{env, fs};
 
 use hookloop_config::effective::GatekeeperRules;
 use hookloop_core::hook_status::HookStatus;
+use hookloop_core::options::ExpectationReviewer;
 use hookloop_core::promise::NearMiss;
 use hookloop_core::rule::{Rule, TextRule};
+use hookloop_core::session::facts::{FindingKind, TestFinding};
 use hookloop_core::session::{
     AtRetryLimit, SessionLimits, SessionPlan, SessionWork, TurnEnded, TurnResult, Usage,
 };
@@ -14,8 +16,10 @@ use hookloop_git::repo::{ConflictedFile, FileDiff};
 use serde_json::json;
 
 use super::*;
+use crate::delivery::expectation_review::ExpectationPrompt;
 use crate::delivery::review::ReviewPrompt;
 use crate::delivery::steps::{conflict_details, conflict_prompt};
+use crate::delivery_context::ChangedExpectations;
 
 /// Environment variable that rewrites the golden prompts instead of comparing them.
 const RENEW: &str = "HOOKLOOP_RENEW";
@@ -41,6 +45,7 @@ fn plan(stop_when: Vec<StopWhen>) -> SessionPlan {
         delivers: false,
         worker: None,
         no_changes_ok: false,
+        may_change: Vec::new(),
         wants_no_gates: false,
         trace_parent: None,
     }
@@ -368,6 +373,45 @@ fn the_review_prompt_matches_its_golden_file() {
 }
 
 #[test]
+fn the_prompt_of_a_test_review_matches_its_golden_file() {
+    let gatekeeper = GatekeeperRules {
+        name: "strict".into(),
+        agent: None,
+        prompt: "Look for rounding.".into(),
+        model: None,
+    };
+    let finding = TestFinding {
+        kind: FindingKind::ExpectationChanged,
+        check: "rounds to cents".into(),
+        path: Some("test/price.test.js".into()),
+        cause: "1.5 !== 1.49".into(),
+        before: Some("test('rounds to cents', () => {\n  equal(price(), 1.49);\n});".into()),
+        after: Some("test('rounds to cents', () => {\n  equal(price(), 1.5);\n});".into()),
+        content: None,
+        allowed_by: None,
+    };
+    let (session, task) = ("6rb5bs7gk7nt".parse().unwrap(), task());
+    let changed = ChangedExpectations {
+        reviewer: &ExpectationReviewer::default(),
+        session: &session,
+        task: Some(&task),
+        messages: &["Prices have one digit.".into()],
+        findings: &[finding],
+        trees: ("a", "b"),
+    };
+    let prompt = ExpectationPrompt {
+        changed: &changed,
+        work: "",
+        difference: "--- a/price.js\n+++ b/price.js\n@@ -1 +1 @@\n-a\n+b\n",
+        gatekeeper: &gatekeeper,
+        id: "r3v1ew",
+        fence: "f00d",
+        why_not: "",
+    };
+    check_golden("test_review", &prompt.to_string());
+}
+
+#[test]
 fn native_feedback_matches_its_golden_files() {
     let summary = "You reported COMPLETE. 1 of 2 gates failed: tests. Fix the cause.";
     let bound = vec![check_result("FAIL sum.test.js"), instruction("hookloop", summary)];
@@ -381,7 +425,7 @@ fn native_feedback_matches_its_golden_files() {
 #[test]
 fn every_golden_prompt_file_is_tested() {
     let mut names: Vec<&str> = situations().iter().map(|(name, _)| *name).collect();
-    names.extend(["review", "native_feedback", "native_final_turn"]);
+    names.extend(["review", "test_review", "native_feedback", "native_final_turn"]);
     let files = fs::read_dir(golden("x").parent().unwrap()).unwrap();
     for file in files {
         let path = file.unwrap().path();

@@ -6,7 +6,7 @@ use super::ImportTool;
 use super::script_command::is_script;
 use super::source::SourceFile;
 use crate::cli::import::fields::SourceFields;
-use crate::cli::import::import_report::{FoundHook, ImportReport};
+use crate::cli::import::import_report::{FoundHook, HERE, ImportReport};
 
 pub(super) const CLAUDE: ImportTool =
     ImportTool { name: "claude", files: &[".claude/settings.json"], read: claude };
@@ -224,7 +224,8 @@ fn hook(
     if is_gate {
         changes.push("`on_failure: open`: there, only exit code 2 stops the agent".to_owned());
         changes.push("`stop_when: turn`: it runs at each end of a turn, as there".to_owned());
-        found = found.with("on_failure", "open");
+        changes.push(HERE.to_owned());
+        found = found.with("on_failure", "open").with("room", "here");
         if is_script(&command) {
             changes.push("`answers: json`: all parts of the JSON that it prints count".to_owned());
             found = found.with("answers", "json");

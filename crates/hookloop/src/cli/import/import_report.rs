@@ -257,6 +257,9 @@ impl ImportReport {
     }
 }
 
+/// The remark on a gate that may change files or use the user's services, because it could in the other tool.
+pub(super) const HERE: &str = "`room: here`: it runs in the working directory, as there";
+
 /// A hook of another tool.
 pub(super) struct FoundHook {
     /// The place and the text of the hook, for the report.

@@ -9,7 +9,7 @@ use super::ImportTool;
 use super::lefthook_occasion::{GitOccasion, HookCondition};
 use super::source::SourceFile;
 use crate::cli::import::fields::SourceFields;
-use crate::cli::import::import_report::{FoundHook, ImportReport};
+use crate::cli::import::import_report::{FoundHook, HERE, ImportReport};
 
 pub(super) const TOOL: ImportTool = ImportTool {
     name: "lefthook",
@@ -258,7 +258,8 @@ fn one(
             );
         }
     };
-    let mut found = FoundHook::new(&place, &line);
+    changes.push(HERE.to_owned());
+    let mut found = FoundHook::new(&place, &line).with("room", "here");
     if let Some(name) = name {
         found = found.with("name", name);
     }
@@ -287,7 +288,7 @@ fn one(
             ("fail_text", "the agent reads the output of the command"),
             ("interactive", "hookloop asks no questions"),
             ("use_stdin", "a gate's input is the event as JSON"),
-            ("stage_fixed", "nothing is staged; a gate that changes files runs again"),
+            ("stage_fixed", "nothing is staged"),
         ],
     );
     entry.finish(report);

@@ -12,7 +12,7 @@ use super::ImportTool;
 use super::source::SourceFile;
 use super::tasks::{TaskDraft, id_of};
 use crate::cli::import::fields::SourceFields;
-use crate::cli::import::import_report::{FoundHook, ImportReport};
+use crate::cli::import::import_report::{FoundHook, HERE, ImportReport};
 
 pub(super) const TOOL: ImportTool = ImportTool {
     name: "ralph",
@@ -240,6 +240,10 @@ fn hooks(file: &mut SourceFields, report: &mut ImportReport) -> Result<(), Strin
             }
             if is_off {
                 found = found.with("enabled", false);
+            }
+            if point == "stop" {
+                changes.push(HERE.to_owned());
+                found = found.with("room", "here");
             }
             match (spec.text("on_error").as_deref(), point) {
                 (Some("block"), "stop") | (None | Some("warn"), _) => {}

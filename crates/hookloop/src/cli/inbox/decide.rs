@@ -23,10 +23,11 @@ pub(crate) struct InboxAnswer {
     text: String,
 }
 
-/// Accept submitted work, or the work of a session that waits
+/// Accept submitted work, the work of a session that waits, or changed tests
 ///
 /// A submission waits to be merged again, and reviewers are not asked about this commit again. Tests before a merge
-/// still run. The work of a session that waits for a decision is accepted without proof, and its record says so.
+/// still run. The work of a session that waits for a decision is accepted without proof, and its record says so. If a
+/// session ended because it changed tests, exactly these changes are allowed, and the gates judge the work again.
 #[derive(clap::Args)]
 pub(crate) struct InboxApprove {
     /// Key of the item, start of the key, or start of the id of the task or session

@@ -7,8 +7,9 @@ use serde::Serialize;
 use super::ProblemJson;
 use crate::cli::context::CommandContext;
 use crate::error::CliResult;
-use crate::output::{BOLD, CommandOutput, DIM};
+use crate::output::{BOLD, CommandOutput, DIM, terminal_width};
 use crate::present;
+use crate::present::test_changes::{left_out, test_changes};
 use crate::sanitize::{plain, plain_lines};
 
 /// Items that are shown without a key.
@@ -89,6 +90,7 @@ fn show(out: &mut CommandOutput, shown: &ShownJson, ago: &str) -> CliResult {
     let origin = shown.record.origin().unwrap_or_else(|| format!("by {}", line.by));
     out.line(format_args!("{DIM}{ago}, {}{DIM:#}", plain(&origin)))?;
     out.line(format_args!("  {}", plain_lines(&line.reason, 2)))?;
+    show_test_changes(out, &shown.record)?;
     for detail in &shown.details {
         out.line(format_args!("  {}", plain_lines(detail, 4)))?;
     }
@@ -102,4 +104,27 @@ fn show(out: &mut CommandOutput, shown: &ShownJson, ago: &str) -> CliResult {
         out.line(format_args!("       {DIM}{effect}{DIM:#}"))?;
     }
     Ok(())
+}
+
+/// Prints the tests of the base beside those of the work.
+fn show_test_changes(out: &mut CommandOutput, record: &DecisionRecord) -> CliResult {
+    const INDENT: usize = 4;
+    let width = terminal_width().saturating_sub(INDENT);
+    for group in test_changes(&record.test_changes) {
+        out.line(format_args!("  {BOLD}{}{BOLD:#}", group.heading))?;
+        for change in &group.changes {
+            out.line(format_args!("  {}", change.name))?;
+            for row in &change.rows {
+                let text = row.text(width);
+                match row.is_changed {
+                    true => out.line(format_args!("    {text}"))?,
+                    false => out.line(format_args!("    {DIM}{text}{DIM:#}"))?,
+                }
+            }
+        }
+    }
+    match left_out(&record.test_changes, record.more_test_changes) {
+        0 => Ok(()),
+        more => out.line(format_args!("  {DIM}and {more} more changes of tests{DIM:#}")),
+    }
 }

@@ -2,6 +2,7 @@
 
 use std::io::Write as _;
 
+use hookloop_fleet::survey::room_search::RoomFinding;
 use hookloop_fleet::survey::trial::GateTrial;
 
 use super::{FoundDirectory, InitPlan, TriedGate, ask, not_written};
@@ -48,7 +49,9 @@ pub(super) fn choose(
     plan.directories = directories;
     plan.survey.choose(&chosen);
     let gates = plan.survey.gates.iter().cloned();
-    plan.gates = gates.map(|gate| TriedGate { gate, trial: GateTrial::NotTried }).collect();
+    let (trial, room) = (GateTrial::NotTried, RoomFinding::NotTried);
+    let untried = |gate| TriedGate { gate, trial: trial.clone(), room: room.clone() };
+    plan.gates = gates.map(untried).collect();
     Ok(())
 }
 

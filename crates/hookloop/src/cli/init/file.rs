@@ -2,9 +2,10 @@
 
 use hookloop_core::environment::EnvironmentGap;
 use hookloop_fleet::survey::MissingProgram;
-use hookloop_fleet::survey::trial::{GateTrial, TRIED_WITHIN};
+use hookloop_fleet::survey::room_search::RoomFinding;
+use hookloop_fleet::survey::trial::{GateTrial, SETUP_TIMEOUT, TRIED_WITHIN};
 
-use super::{InitPlan, TriedGate};
+use super::{InitPlan, SetupEntry, TriedGate};
 use crate::sanitize::plain;
 
 const HEAD: &str =
@@ -14,9 +15,15 @@ version: 1
 project: {name}
 ";
 
-const GATES: &str = "
+const HOOKS: &str = "
 hooks:
-  # An agent is done when these gates pass, not when it reports so.
+";
+
+const SETUP: &str = "  # Installs packages in the clean room, again when these files change.
+  setup:
+";
+
+const GATES: &str = "  # An agent is done when these gates pass, not when it reports so.
   stop:
 ";
 
@@ -56,17 +63,19 @@ const SOME_AGENT: &str = "claude";
 pub(super) fn text(plan: &InitPlan) -> String {
     let mut text = HEAD.replace("{name}", &plan.name);
     if plan.gates.iter().any(TriedGate::is_written) {
+        text.push_str(HOOKS);
+        setups(&mut text, &plan.setups);
         text.push_str(GATES);
         plan.gates
             .iter()
             .filter(|tried| tried.is_written())
-            .for_each(|tried| gate(&mut text, tried, "    "));
+            .for_each(|tried| gate(&mut text, tried, plan.protects(tried), "    "));
     } else {
         text.push_str(NO_GATES)
     }
     for tried in plan.gates.iter().filter(|tried| !tried.is_written()) {
         text.push_str(&format!("    # Left out: {}\n", comment(&why_not(tried))));
-        gate(&mut text, tried, "    # ");
+        gate(&mut text, tried, false, "    # ");
     }
     if !plan.survey.ci.is_empty() {
         text.push_str("\n# CI runs these, too:\n");
@@ -95,15 +104,69 @@ pub(super) fn text(plan: &InitPlan) -> String {
 }
 
 /// A file with every gate that can be tried, each with the time that it has for that.
-pub(super) fn for_trial(plan: &InitPlan) -> String {
-    let mut text = HEAD.replace("{name}", &plan.name) + GATES;
+///
+/// The gate with the name in `copied` gets these files in its room.
+pub(super) fn for_trial(
+    plan: &InitPlan,
+    setup: &[SetupEntry],
+    copied: Option<(&str, &[String])>,
+) -> String {
+    let mut text = HEAD.replace("{name}", &plan.name) + HOOKS;
+    setups(&mut text, setup);
+    text.push_str(GATES);
     for TriedGate { gate, .. } in plan.gates.iter().filter(|tried| tried.gate.missing.is_none()) {
         entry(&mut text, gate, &format!("{}s", TRIED_WITHIN.as_secs()), "    ");
+        if let Some((_, files)) = copied.filter(|(name, _)| *name == gate.name) {
+            copies(&mut text, files, "    ");
+        }
     }
     text
 }
 
-fn gate(text: &mut String, tried: &TriedGate, indent: &str) {
+fn setups(text: &mut String, setups: &[SetupEntry]) {
+    if setups.is_empty() {
+        return;
+    }
+    text.push_str(SETUP);
+    for SetupEntry { name, setup, env } in setups {
+        text.push_str(&format!("    - name: {name}\n      command: {}\n", setup.command));
+        if !setup.directory.is_empty() {
+            text.push_str(&format!("      cwd: {}\n", quoted(&setup.directory)));
+        }
+        if !setup.inputs.is_empty() {
+            text.push_str(&format!("      inputs: {}\n", listed(&setup.inputs)));
+        }
+        text.push_str(&format!("      timeout: {SETUP_TIMEOUT}\n"));
+        if !env.is_empty() {
+            text.push_str(&format!("      env: [{}]\n", env.join(", ")));
+        }
+    }
+}
+
+fn copies(text: &mut String, files: &[String], indent: &str) {
+    if !files.is_empty() {
+        text.push_str(&format!("{indent}  room: {{copy: {}}}\n", listed(files)));
+    }
+}
+
+fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
+/// Returns paths as a YAML list. Those with unusual characters are quoted.
+fn listed(paths: &[String]) -> String {
+    let is_plain = |path: &str| {
+        path.starts_with(|c: char| c.is_ascii_alphabetic() || c == '.')
+            && path.contains(['.', '/'])
+            && path.chars().all(|c| c.is_ascii_alphanumeric() || "._/-".contains(c))
+            // YAML reads these as numbers.
+            && ![".inf", ".nan"].contains(&path.to_ascii_lowercase().as_str())
+    };
+    let path = |path: &String| if is_plain(path) { path.clone() } else { quoted(path) };
+    format!("[{}]", paths.iter().map(path).collect::<Vec<_>>().join(", "))
+}
+
+fn gate(text: &mut String, tried: &TriedGate, has_base_tests: bool, indent: &str) {
     if let GateTrial::Failed { why, .. } = &tried.trial
         && tried.is_written()
     {
@@ -114,7 +177,34 @@ fn gate(text: &mut String, tried: &TriedGate, indent: &str) {
     {
         text.push_str(&format!("{indent}# {}\n", comment(&not_ready(gap, &tried.gate))));
     }
-    entry(text, &tried.gate, tried.trial.timeout(), indent);
+    if let RoomFinding::Here { reason, .. } = &tried.room {
+        let verdict = match tried.trial {
+            GateTrial::Passed { .. } => "Passes here and fails in the clean room",
+            _ => "Can't run in the clean room",
+        };
+        let reason = comment(reason);
+        let name = &tried.gate.name;
+        text.push_str(&format!("{indent}# {verdict} ({reason}).\n"));
+        text.push_str(&format!(
+            "{indent}# To find out why: `room: clean`, then `hookloop rooms shell {name}`.\n"
+        ));
+    }
+    entry(text, &tried.gate, tried.timeout(), indent);
+    match &tried.room {
+        RoomFinding::NotTried => {}
+        RoomFinding::Clean { needs, .. } => copies(text, &needs.copy, indent),
+        RoomFinding::Here { .. } => text.push_str(&format!("{indent}  room: here\n")),
+    }
+    if has_base_tests {
+        text.push_str(&format!(
+            "{indent}  base_tests: true  # also runs the tests as they were before the work\n"
+        ));
+        if matches!(tried.trial, GateTrial::Failed { .. }) {
+            text.push_str(&format!(
+                "{indent}  # Accept work that leaves failing tests as they are: `base_tests: {{known_failures: allow}}`\n"
+            ));
+        }
+    }
 }
 
 /// The verdict about a gate whose environment is not prepared.
@@ -143,7 +233,7 @@ fn entry(text: &mut String, gate: &super::GateProposal, timeout: &str, indent: &
     text.push_str(&format!("{indent}- name: {}\n", gate.name));
     text.push_str(&format!("{indent}  command: {}\n", gate.command));
     if let Some(cwd) = &gate.cwd {
-        text.push_str(&format!("{indent}  cwd: {}\n", serde_json::Value::from(cwd.as_str())));
+        text.push_str(&format!("{indent}  cwd: {}\n", quoted(cwd)));
     }
     text.push_str(&format!("{indent}  timeout: {timeout}\n"));
     if !gate.env.is_empty() {
@@ -172,7 +262,9 @@ fn comment(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use hookloop_fleet::survey::room_search::RoomNeeds;
     use hookloop_fleet::survey::{CiStep, FoundTool, GateKind, GateProposal, ProjectSurvey, trial};
+    use hookloop_hooks::room_setup::RoomSetup;
 
     use super::*;
 
@@ -183,7 +275,9 @@ mod tests {
         let env = vec!["CARGO_HOME".to_owned()];
         let missing = missing.map(|name| MissingProgram { name: name.to_owned(), setup: None });
         let cwd = Some("sub dir".to_owned());
-        TriedGate { gate: GateProposal { name, kind, command, from, env, cwd, missing }, trial }
+        let room = RoomFinding::NotTried;
+        let gate = GateProposal { name, kind, command, from, env, cwd, missing };
+        TriedGate { gate, trial, room }
     }
 
     fn plan(gates: Vec<TriedGate>) -> InitPlan {
@@ -205,7 +299,8 @@ mod tests {
         let unready = None;
         let name = "p".to_owned();
         let directories = Vec::new();
-        InitPlan { name, survey, directories, gates, agents, unready, has_git, allowed }
+        let setups = Vec::new();
+        InitPlan { name, survey, directories, gates, setups, agents, unready, has_git, allowed }
     }
 
     fn all() -> Vec<GateTrial> {
@@ -236,6 +331,9 @@ mod tests {
                     usize::from(plan.gates[0].is_written()),
                     "{text}"
                 );
+                let is_protected = kind == GateKind::Tests && plan.gates[0].is_written();
+                let protected = text.matches("\n      base_tests: true").count();
+                assert_eq!(protected, usize::from(is_protected), "{text}");
                 assert!(!text.contains("\nhooks: {"), "{text}");
                 assert!(text.lines().count() < 50, "{text}");
             }
@@ -248,6 +346,52 @@ mod tests {
         let missing = plan(vec![tried(GateKind::Tests, GateTrial::NotTried, Some("cargo"))]);
         let text = text(&missing);
         assert!(text.contains("# Left out: `cargo` is not installed"), "{text}");
+    }
+
+    /// For any room of a gate and any name of a file, the file is valid and has only the expected keys.
+    #[test]
+    fn setups_and_rooms_of_gates_are_written_as_they_were_tried() {
+        let hostile = "a\"b: [x]\n*y".to_owned();
+        let trial = || GateTrial::Passed { ms: 1 };
+        let needs = RoomNeeds {
+            setups: Vec::new(),
+            copy: vec![".env.test".to_owned(), ".nan".to_owned(), hostile.clone()],
+        };
+        let rooms = [
+            RoomFinding::Clean { trial: trial(), needs },
+            RoomFinding::Here { trial: trial(), reason: hostile.clone() },
+        ];
+        for room in rooms {
+            let is_here = matches!(room, RoomFinding::Here { .. });
+            let mut plan = plan(vec![TriedGate { room, ..tried(GateKind::Tests, trial(), None) }]);
+            plan.setups = vec![SetupEntry {
+                name: "packages".to_owned(),
+                setup: RoomSetup {
+                    command:
+                        "python3 -m venv .venv && PATH=.venv/bin:$PATH pip install -e '.[test]'"
+                            .to_owned(),
+                    directory: "sub dir".to_owned(),
+                    inputs: vec![
+                        "package.json".to_owned(),
+                        "**/a.json".to_owned(),
+                        hostile.clone(),
+                    ],
+                },
+                env: vec!["UV_CACHE_DIR".to_owned()],
+            }];
+            let text = text(&plan);
+            trial::check(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+            assert_eq!(text.contains("\n      room: here\n"), is_here, "{text}");
+            assert_eq!(
+                text.contains("      room: {copy: [.env.test, \".nan\", "),
+                !is_here,
+                "{text}"
+            );
+            assert!(text.contains("      inputs: [package.json, \"**/a.json\", "), "{text}");
+            assert!(text.contains("      timeout: 10m\n      env: [UV_CACHE_DIR]\n"), "{text}");
+            let (setup, stop) = (text.find("  setup:\n"), text.find("  stop:\n"));
+            assert!(setup.is_some() && setup < stop, "{text}");
+        }
     }
 
     /// Settings in comments are valid when they are uncommented.

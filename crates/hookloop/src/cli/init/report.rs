@@ -10,7 +10,8 @@ use hookloop_config::agents::AgentSettings;
 use hookloop_config::agents::profile::any_install_command;
 use hookloop_config::paths::ProjectPaths;
 use hookloop_engine::session::now::NowBoard;
-use hookloop_fleet::survey::trial::GateTrial;
+use hookloop_fleet::survey::room_search::{RoomFinding, RoomNeeds};
+use hookloop_fleet::survey::trial::{GateTrial, TRIED_WITHIN};
 use hookloop_fleet::survey::{GateKind, GateProposal};
 use serde_json::{Value, json};
 
@@ -83,6 +84,19 @@ pub(super) fn found(context: &mut CommandContext, plan: &InitPlan) -> CliResult 
     Ok(())
 }
 
+/// Prints the effects of the trial runs, before the user agrees to them.
+pub(super) fn before_trials(context: &mut CommandContext) -> CliResult {
+    if context.out.json {
+        return Ok(());
+    }
+    context.out.line(format_args!(
+        "{DIM}Each gate runs here and in a clean room: a checkout without the files that git ignores.{DIM:#}"
+    ))?;
+    context.out.line(format_args!(
+        "{DIM}If a gate needs packages there, they are installed in the room, for example by npm ci.{DIM:#}"
+    ))
+}
+
 /// Prints the heading of the trial runs.
 pub(super) fn begun(context: &mut CommandContext) -> CliResult {
     if context.out.json { Ok(()) } else { context.out.line("Results of one run:") }
@@ -95,7 +109,8 @@ pub(super) struct RunningGate {
 }
 
 impl RunningGate {
-    pub(super) fn new(gate: &GateProposal, board: &NowBoard) -> RunningGate {
+    /// `place` follows the name of the gate.
+    pub(super) fn new(gate: &GateProposal, board: &NowBoard, place: &str) -> RunningGate {
         if !std::io::stderr().is_terminal() || crate::quiet::is_set() {
             return RunningGate { over: None };
         }
@@ -103,7 +118,7 @@ impl RunningGate {
         let is_over = Arc::clone(&over);
         let board = board.clone();
         let began = Instant::now();
-        let what = format!("running {}: {}", gate.name, plain(&gate.command));
+        let what = format!("running {}{}: {}", gate.name, plain(place), plain(&gate.command));
         // Without a thread there is no status line; the trial runs anyway.
         let _ = std::thread::Builder::new().name("status".to_owned()).spawn(move || {
             loop {
@@ -159,12 +174,14 @@ pub(super) fn tried(context: &mut CommandContext, tried: &TriedGate) -> CliResul
         return Ok(());
     }
     let name = &tried.gate.name;
-    let seconds = |ms: u64| format!("{}.{} s", ms / 1000, ms % 1000 / 100);
     let (style, word, note, output) = match &tried.trial {
         GateTrial::NotTried => return Ok(()),
-        GateTrial::Passed { ms } => (GOOD, "passed", seconds(*ms), ""),
+        GateTrial::Passed { ms } => {
+            (GOOD, "passed", with_room(tried, &seconds(*ms)), output_there(tried))
+        }
         GateTrial::Failed { ms, why, output } => {
-            (BAD, "fails", format!("{}, {why}: work for an agent", seconds(*ms)), output.as_str())
+            let note = format!("{}, {why}: work for an agent", seconds(*ms));
+            (BAD, "fails", with_room(tried, &note), output.as_str())
         }
         GateTrial::NotReady { gap, output } => {
             (BAD, "can't run", not_ready(gap, &tried.gate), output.as_str())
@@ -182,6 +199,47 @@ pub(super) fn tried(context: &mut CommandContext, tried: &TriedGate) -> CliResul
         out.line(format_args!("           {DIM}| {}{DIM:#}", plain_output(line)))?;
     }
     out.flush()
+}
+
+fn seconds(ms: u64) -> String {
+    format!("{}.{} s", ms / 1000, ms % 1000 / 100)
+}
+
+/// Adds the result in the clean room to the result here.
+fn with_room(tried: &TriedGate, here: &str) -> String {
+    match &tried.room {
+        RoomFinding::NotTried => here.to_owned(),
+        RoomFinding::Here { reason, .. } => {
+            format!("{here} here; fails in the clean room ({reason}), so the file has `room: here`")
+        }
+        RoomFinding::Clean { trial, needs } => {
+            let with = needs.described().map_or(String::new(), |needs| format!(" with {needs}"));
+            match (&tried.trial, trial) {
+                (GateTrial::Passed { .. }, GateTrial::Passed { ms }) => {
+                    format!("{here} here, {} in the clean room{with}", seconds(*ms))
+                }
+                (_, GateTrial::Passed { ms }) => {
+                    format!("{here}; passes in {} in the clean room{with}", seconds(*ms))
+                }
+                (_, GateTrial::Failed { .. }) => {
+                    format!("{here}; the same in the clean room{with}")
+                }
+                (_, GateTrial::TimedOut { .. }) => format!(
+                    "{here} here, more than {} minutes in the clean room",
+                    TRIED_WITHIN.as_secs() / 60
+                ),
+                _ => format!("{here} here, not tried in the clean room"),
+            }
+        }
+    }
+}
+
+/// Returns the output of a gate that passes here and fails in the clean room.
+fn output_there(tried: &TriedGate) -> &str {
+    match &tried.room {
+        RoomFinding::Here { trial, .. } => trial.output(),
+        RoomFinding::NotTried | RoomFinding::Clean { .. } => "",
+    }
 }
 
 /// Prints the paths of an existing project.
@@ -230,6 +288,10 @@ pub(super) fn done(
     out.line(format_args!("State is in {}", place.state.display()))?;
     if trusted.is_some() {
         out.line("Trusted: sessions run these gates until they change")?;
+    }
+    if plan.gates.iter().any(|tried| tried.is_written() && plan.protects(tried)) {
+        out.line("Protected: the tests as they were before the work also run, so an agent can't weaken them")?;
+        out.line("If a test has to change, you allow the change: `hookloop inbox`. To switch it off, remove `base_tests`")?;
     }
     for (agent, access) in accesses(plan) {
         out.line(plain(&access.for_user(agent)))?;
@@ -318,7 +380,7 @@ fn setups(plan: &InitPlan) -> Vec<String> {
 }
 
 fn value(plan: &InitPlan, done: &InitResult<'_>) -> Value {
-    let gates: Vec<Value> = plan.gates.iter().map(gate).collect();
+    let gates: Vec<Value> = plan.gates.iter().map(|tried| gate(plan, tried)).collect();
     let ci = plan.survey.ci.iter();
     let ci: Vec<Value> = ci
         .map(|step| json!({ "file": step.file, "command": step.command, "cwd": step.cwd }))
@@ -353,8 +415,8 @@ fn value(plan: &InitPlan, done: &InitResult<'_>) -> Value {
     })
 }
 
-fn gate(tried: &TriedGate) -> Value {
-    let TriedGate { gate, trial } = tried;
+fn gate(plan: &InitPlan, tried: &TriedGate) -> Value {
+    let TriedGate { gate, trial, room } = tried;
     let (ms, output) = match trial {
         GateTrial::Passed { ms } => (Some(ms), None),
         GateTrial::Failed { ms, output, .. } => (Some(ms), Some(output)),
@@ -385,9 +447,32 @@ fn gate(tried: &TriedGate) -> Value {
         "from": gate.from,
         "env": gate.env,
         "trial": trial.name(),
+        "base_tests": tried.is_written() && plan.protects(tried),
         "duration_ms": ms,
         "output": output,
         "written": tried.is_written(),
+        "reason": reason,
+        "room": room_value(room),
+    })
+}
+
+/// The room of a gate: `setup` has the commands that were added for this gate.
+fn room_value(room: &RoomFinding) -> Value {
+    let (kind, trial, reason) = match room {
+        RoomFinding::NotTried => ("clean", &GateTrial::NotTried, None),
+        RoomFinding::Clean { trial, .. } => ("clean", trial, None),
+        RoomFinding::Here { trial, reason } => ("here", trial, Some(reason)),
+    };
+    let needs = match room {
+        RoomFinding::Clean { needs, .. } => needs.clone(),
+        RoomFinding::NotTried | RoomFinding::Here { .. } => RoomNeeds::default(),
+    };
+    let setup: Vec<&str> = needs.setups.iter().map(|setup| setup.command.as_str()).collect();
+    json!({
+        "kind": kind,
+        "trial": trial.name(),
+        "setup": setup,
+        "copy": needs.copy,
         "reason": reason,
     })
 }
@@ -401,6 +486,8 @@ impl InitPlan {
         let agents = Vec::new();
         let allowed = Vec::new();
         let directories = Vec::new();
-        InitPlan { name, survey, directories, gates, agents, unready: None, has_git: true, allowed }
+        let setups = Vec::new();
+        let (unready, has_git) = (None, true);
+        InitPlan { name, survey, directories, gates, setups, agents, unready, has_git, allowed }
     }
 }

@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use anstyle::{AnsiColor, Style};
 use hookloop_core::event::EventBody;
+use hookloop_core::quantity::counted_items;
 use hookloop_core::session::plan::{CompactCount, CostFigure};
 use hookloop_core::session::{LimitDecision, Session, SessionLimits, SessionOutcome, Usage};
 use hookloop_core::shared_budget::SharedBudget;
@@ -296,6 +297,35 @@ impl SessionObserver for LiveSession<'_> {
                 self.line(format!(
                     "  gates wrote new files, which are not part of the work: {files}"
                 ));
+            }
+            SessionUpdate::SetupRepeats { .. }
+            | SessionUpdate::ParallelRepeats { .. }
+            | SessionUpdate::UncommittedSubmodules { .. }
+                if self.out.json => {}
+            SessionUpdate::SetupRepeats { reason } => {
+                self.line(format!("  {}: the setup runs again", plain(reason)));
+            }
+            SessionUpdate::ParallelRepeats { gates, count } => {
+                let files = counted_items(count, "file", "files");
+                self.line(format!(
+                    "  gates that ran concurrently changed {files} of the room, so they run again one by one: {}. To \
+                     save this time, remove `parallel: true` from the gate that writes files",
+                    plain(gates)
+                ));
+            }
+            SessionUpdate::UncommittedSubmodules { paths } => {
+                self.line(format!(
+                    "  the gates run on the commits of submodules, without the changes that are not committed in: {}",
+                    plain(paths)
+                ));
+            }
+            SessionUpdate::BaseTests { .. } | SessionUpdate::TestReview { .. } if self.out.json => {
+            }
+            SessionUpdate::TestReview { by } => {
+                self.line(format!("  gatekeeper {} reviews the changed tests", plain(by)));
+            }
+            SessionUpdate::BaseTests { gate } => {
+                self.line(format!("  {gate}: the tests of the base run against the work"));
             }
             SessionUpdate::Ran(_) => {}
         }

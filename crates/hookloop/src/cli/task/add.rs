@@ -6,6 +6,7 @@ use hookloop_core::time::Timestamp;
 
 use super::give;
 use crate::cli::context::CommandContext;
+use crate::cli::value_parsers::pattern;
 use crate::error::CliResult;
 use crate::ids;
 
@@ -31,11 +32,15 @@ pub(crate) struct SpecArgs {
     /// Type of the task
     #[arg(short = 't', long = "type", value_name = "TYPE")]
     kind: Option<String>,
+
+    /// Tests that the work may change, from the top of the repository (repeatable)
+    #[arg(long, value_name = "PATTERN", value_parser = pattern)]
+    may_change: Vec<String>,
 }
 
 impl SpecArgs {
     pub(crate) fn spec(self, goal: String) -> TaskSpec {
-        let SpecArgs { description, labels, priority, deliverables, kind } = self;
+        let SpecArgs { description, labels, priority, deliverables, kind, may_change } = self;
         let parent_task_id = None;
         let not_before = None;
         TaskSpec {
@@ -47,6 +52,7 @@ impl SpecArgs {
             kind,
             parent_task_id,
             not_before,
+            may_change,
         }
     }
 }

@@ -14,8 +14,9 @@ use crate::progress::ProgressBar;
 /// Add tasks from a file of JSON lines
 ///
 /// Each line is an object with `goal` and the optional fields `id`, `description`, `deliverables`, `labels`, `priority`,
-/// `type`, `parent`, `depends_on`, `not_before` and `state`, in any order of lines. The command finds an invalid line, a missing
-/// dependency or a cycle before it adds anything. It skips tasks that exist, so you can repeat an interrupted import.
+/// `type`, `parent`, `depends_on`, `not_before`, `may_change` and `state`, in any order of lines. The command finds an
+/// invalid line, a missing dependency or a cycle before it adds anything. It skips tasks that exist, so you can repeat an
+/// interrupted import.
 #[derive(clap::Args)]
 pub(crate) struct TaskImportArgs {
     /// File; `-` is standard input

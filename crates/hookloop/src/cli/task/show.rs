@@ -90,6 +90,7 @@ impl ShownTask {
         for deliverable in &spec.deliverables {
             field(out, "deliverable", deliverable)?;
         }
+        field(out, "may change", &spec.may_change.join(", "))?;
         field(out, "added", &self.task.created_at.to_string())?;
         let not_before = spec.not_before.map_or(String::new(), |time| time.to_string());
         field(out, "not before", &not_before)?;

@@ -143,6 +143,7 @@ fn add(tools: &AgentTools, arguments: Arguments) -> ToolAnswer {
         kind: wanted.r#type,
         parent_task_id: None,
         not_before: None,
+        may_change: Vec::new(),
     };
     Ok(small(&tools.add(spec, &wanted.depends_on)?))
 }

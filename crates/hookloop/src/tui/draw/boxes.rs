@@ -61,7 +61,7 @@ pub(super) fn keys(state: &ScreenState) -> Vec<Keys> {
             let mut keys = vec![("enter", "open")];
             keys.extend(can(state.asking().is_some(), ("!", "decide")));
             keys.extend(can(line.is_some_and(|line| line.can_answer), ("m", "answer")));
-            keys.extend(can(line.is_some_and(|line| line.can_approve), ("a", "approve")));
+            keys.extend(can(line.is_some_and(|line| state.can_approve(line)), ("a", "approve")));
             keys.extend(can(line.is_some(), ("d", "dismiss")));
             keys.extend(can(line.is_some_and(|line| line.can_resume), ("r", "resume")));
             keys

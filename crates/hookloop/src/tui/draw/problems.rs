@@ -87,6 +87,17 @@ fn facts(state: &ScreenState, line: &ProblemLine, width: usize) -> Vec<Line<'sta
     for next in &facts.next {
         lines.push(Line::from(vec![Span::styled("  run: ", DIM), said(next, PLAIN)]));
     }
+    for group in &facts.changes {
+        lines.extend(paragraph(&group.heading, width, REASON_MAX));
+        for change in &group.changes {
+            lines.push(Line::from(vec![Span::raw("  "), said(&change.name, BOLD)]));
+            for row in &change.rows {
+                let text = row.text(width.saturating_sub(4));
+                let style = if row.is_changed { PLAIN } else { DIM };
+                lines.push(Line::from(vec![Span::raw("    "), said(&text, style)]));
+            }
+        }
+    }
     for detail in &facts.details {
         lines.extend(paragraph(detail, width, DETAIL_MAX));
     }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use hookloop_core::event::EventBody;
+use hookloop_core::session::facts::TestFinding;
 use hookloop_core::session::plan::CostFigure;
 use hookloop_core::session::timeline::Timeline;
 use hookloop_core::session::{Session, SessionState};
@@ -12,6 +13,7 @@ use hookloop_engine::session::undo::{EditedFile, FileEffect};
 use hookloop_engine::store::SessionRow;
 use serde_json::{Value, json};
 
+use crate::present::test_changes::test_changes;
 use crate::tui::data::{
     AgentOutput, OutputTail, ProblemFacts, ProblemLine, ProblemMatter, ProjectOverview, ScreenNews,
     SessionContent, SessionLine, TaskContent, TaskFacts, TaskLine,
@@ -35,6 +37,8 @@ pub(super) fn news() -> ScreenNews {
             "fails: tests::reads_latin1".into(),
             "the agent's last words: Which encoding do old files have?".into(),
         ],
+        changes: Vec::new(),
+        can_allow: false,
         session: Some("s7".parse().unwrap()),
         next: vec![
             "hookloop inbox answer task:parser@41 \"…\"".into(),
@@ -42,6 +46,24 @@ pub(super) fn news() -> ScreenNews {
         ],
     };
     ScreenNews { overview, tasks, shown, facts: Some(Arc::new(facts)), trouble: None }
+}
+
+/// The facts of a problem with a changed test.
+pub(super) fn changed_tests() -> ProblemFacts {
+    let finding: TestFinding = serde_json::from_value(json!({
+        "kind": "expectation_changed", "check": "rounds to cents", "path": "test/price.test.js",
+        "cause": "expected 0.35, got 0.34",
+        "before": "test('rounds to cents', () => {\n  assert.equal(round(0.345), 0.35);\n});",
+        "after": "test('rounds to cents', () => {\n  assert.equal(round(0.345), 0.34);\n});",
+    }))
+    .unwrap();
+    let matter = ProblemMatter::Problem("task:parser@41".parse().unwrap());
+    ProblemFacts {
+        changes: test_changes(&[finding]),
+        can_allow: true,
+        next: vec!["hookloop inbox approve session:s7@90".into()],
+        ..ProblemFacts::of(matter, Some("s7".parse().unwrap()))
+    }
 }
 
 pub(super) fn overview() -> ProjectOverview {

@@ -17,6 +17,7 @@ use super::usage::budget;
 use super::{PageTitle, PageVisit};
 use crate::environment::machine;
 use crate::error::CliResult;
+use crate::present::test_changes::{TestChanges, test_changes};
 use crate::present::{self, now};
 
 /// Problems and sessions that are shown.
@@ -40,7 +41,7 @@ pub(in super::super) fn overview(visit: &PageVisit<'_>) -> CliResult<String> {
 }
 
 /// A problem, with the actions of the page.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Debug, Serialize)]
 struct ProblemRow {
     key: String,
     kind: &'static str,
@@ -59,6 +60,10 @@ struct ProblemRow {
     details: Vec<String>,
     /// The commands that decide it, with their effects.
     choices: Vec<ProblemChoice>,
+    /// The tests of the base beside those of the work, if the work changed tests.
+    changes: Vec<TestChanges>,
+    /// Whether these changes can be allowed.
+    can_allow: bool,
 }
 
 /// A command that decides an item, and its effect.
@@ -102,18 +107,21 @@ fn problem_row(
         _ => None,
     };
     let evidence = has_record.then(|| inbox::evidence(project, problem)).transpose()?;
-    let (details, choices) = match evidence {
-        Some(inbox::ItemEvidence { details, next, effects, .. }) => {
+    let can_allow = evidence.as_ref().is_some_and(|evidence| evidence.can_allow);
+    let (details, choices, changes) = match evidence {
+        Some(inbox::ItemEvidence { details, next, effects, record, .. }) => {
             let choices = next.into_iter().zip(effects);
             let choices = choices.map(|(command, effect)| ProblemChoice { command, effect });
-            (details, choices.collect())
+            (details, choices.collect(), test_changes(&record.test_changes))
         }
-        None => (Vec::new(), Vec::new()),
+        None => (Vec::new(), Vec::new(), Vec::new()),
     };
     let has_ended = problem.kind == ProblemKind::SessionEnded;
     Ok(ProblemRow {
         details,
         choices,
+        can_allow,
+        changes,
         key: problem.key.to_string(),
         kind: problem.kind.words(),
         title: inbox::title(project, problem)?,

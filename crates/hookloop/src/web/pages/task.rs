@@ -59,6 +59,7 @@ fn facts(visit: &PageVisit<'_>, task: &Task) -> CliResult<Value> {
         line => value_of(TaskTableLine::new(visit, task)),
         description => &task.spec.description,
         deliverables => value_of(&task.spec.deliverables),
+        may_change => value_of(&task.spec.may_change),
         reasons, next,
         holder,
         holder_link => session.map(|id| visit.address(&format!("sessions/{id}"))),

@@ -1,14 +1,19 @@
 //! Gates in rooms: clean checkouts of the files that a receipt names.
 
+mod attacks;
 mod commands;
 mod confined;
+mod disturbed;
+mod escapes;
+mod in_turn;
+mod leaks;
 mod setup;
 
 use std::fs;
 use std::path::PathBuf;
 
 use hookloop_core::digest::sha256_hex;
-use hookloop_testkit::{SessionOutput, TestProject};
+use hookloop_testkit::{SCRIPTED_AGENT, SessionOutput, TestProject};
 use serde_json::{Value, json};
 
 use super::{run, scripted, trusted_project};
@@ -19,7 +24,7 @@ const DONE: &str = r#"[{"say": "<promise>COMPLETE</promise>"}]"#;
 
 /// Returns a configuration with one gate.
 fn gate(gate: &str) -> String {
-    format!("version: 1\nroom: clean\nhooks:\n  stop:\n    - {{name: tests, {gate}}}\n")
+    format!("version: 1\nhooks:\n  stop:\n    - {{name: tests, {gate}}}\n")
 }
 
 /// Runs a session that may not retry, and returns it with its only receipt.
@@ -146,6 +151,60 @@ fn a_tree_that_a_gate_has_passed_is_not_judged_again() {
     assert_complete(&third);
     assert_eq!(third.hooks_at("stop"), ["tests"], "another tree");
     assert_eq!(receipt["reused_from"], Value::Null);
+}
+
+/// A gate may read the refs of the repository and its environment.
+#[test]
+fn a_gate_is_judged_again_when_its_surroundings_change() {
+    let project = trusted_project(&gate("command: 'test -e a'"), &[("a", "1\n")]);
+    let hooks = |name: &str, value: &str| {
+        project.write_turns(DONE);
+        let args = ["run", "--no-changes-ok", "work", "--agent", SCRIPTED_AGENT];
+        let mut command = project.json_command(&args);
+        let ran: SessionOutput = command.env(name, value).output().unwrap().into();
+        assert_complete(&ran);
+        ran.hooks_at("stop").len()
+    };
+    assert_eq!(hooks("TERM", "vt100"), 1);
+    assert_eq!(hooks("TERM", "xterm"), 0, "a terminal decides nothing");
+    assert_eq!(hooks("RUST_LOG", "debug"), 1);
+    project.git(&["tag", "v1"]);
+    assert_eq!(hooks("TERM", "xterm"), 1, "a gate may read tags");
+    assert_eq!(hooks("TERM", "xterm"), 0);
+}
+
+#[test]
+fn a_tree_with_a_link_out_of_the_repository_is_judged_again() {
+    let project = trusted_project(&gate("command: 'test -e link'"), &[("a", "1\n")]);
+    std::os::unix::fs::symlink("/etc/passwd", project.root().join("link")).unwrap();
+    for _ in 0..2 {
+        let (ran, receipt) = judged(&project, DONE);
+        assert_complete(&ran);
+        assert_eq!(ran.hooks_at("stop"), ["tests"]);
+        assert_eq!(receipt["room"]["outside"], json!(["link"]));
+    }
+}
+
+/// A tree names the commit of a submodule. Changes that are not committed are not proven.
+#[test]
+fn a_gate_runs_on_the_commit_of_a_submodule() {
+    let project = trusted_project(&gate("command: 'grep -q old sub/file'"), &[("a", "1\n")]);
+    project.write("sub/file", "old\n");
+    for args in [&["init", "--quiet"][..], &["add", "file"], &["commit", "--quiet", "-m", "first"]]
+    {
+        project.git(&[&["-C", "sub"], args].concat());
+    }
+    project.git(&["add", "sub"]);
+    project.git(&["commit", "--quiet", "-m", "with a submodule"]);
+    let turns = r#"[{"write": {"sub/file": "new\n"}, "say": "<promise>COMPLETE</promise>"}]"#;
+    let (ran, receipt) = judged(&project, turns);
+    assert_complete(&ran);
+    assert_eq!(receipt["room"]["uncommitted"], json!(["sub"]));
+    assert_eq!(receipt["tree"], tree_of_files(&project));
+    let printed =
+        project.run(&["run", "x", "--no-changes-ok", "--agent", SCRIPTED_AGENT, "--plain"]);
+    let text = printed.stdout + &printed.stderr;
+    assert!(text.contains("not committed in: sub"), "{text}");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use rustix::process::{Pid, Signal, getpid, kill_process};
 
@@ -11,9 +11,6 @@ use crate::timing::KILL_PAUSE;
 
 /// The variable that marks the processes of a job where orphans cannot be adopted.
 pub(crate) const MARK: &str = "HOOKLOOP_KEEPER";
-
-/// The longest wait for the environment of a process that has none yet.
-const UNKNOWN_LIMIT: Duration = Duration::from_millis(50);
 
 /// All processes of the job of this process, which is the job's keeper.
 #[derive(Debug, Default)]
@@ -48,10 +45,10 @@ impl JobProcesses {
     /// Returns whether marked processes may be alive that are no descendants of this one.
     ///
     /// A process without a readable environment that started with the job or later counts as marked, for at most
-    /// [`UNKNOWN_LIMIT`].
+    /// [`os::EXEC_LIMIT`].
     pub(crate) fn has_strays(&self, began: Option<u64>) -> bool {
         let Some(mark) = &self.mark else { return false };
-        let until = Instant::now() + UNKNOWN_LIMIT;
+        let until = Instant::now() + os::EXEC_LIMIT;
         loop {
             let search = MarkSearch::new(mark);
             if search.marked.into_iter().any(is_alive) {

@@ -18,8 +18,14 @@ use super::ProcessStat;
 
 /// Whether orphans below a process can become its children.
 pub(crate) const ADOPTS: bool = true;
+/// The longest wait for the environment of a process during `exec`. A busy machine can delay that for long.
+pub(crate) const EXEC_LIMIT: Duration = Duration::from_secs(2);
+/// Number of fields between the name and the flags in `/proc/PID/stat`.
+const BETWEEN_NAME_AND_FLAGS: usize = 6;
 /// Number of fields between session and start time in `/proc/PID/stat`.
 const BETWEEN_SESSION_AND_START: usize = 15;
+/// The flag of a thread of the kernel.
+const KERNEL_THREAD: u64 = 0x0020_0000;
 /// Bytes of the first read of a file in `/proc`.
 const FIRST_READ: usize = 2_048;
 /// Far above the arguments and the environment that the kernel gives to a process.
@@ -143,10 +149,26 @@ pub(crate) fn all_processes() -> Vec<(Pid, ProcessStat)> {
 
 /// Returns all processes with their initial environment, as far as this user may read it.
 ///
-/// During `exec` a process has an empty environment for a moment.
+/// A process has an empty environment only during `exec`: others without variables are left out.
 pub(crate) fn variables() -> impl Iterator<Item = (Pid, Vec<OsString>)> {
     let variables = |pid| fs::read(format!("/proc/{pid}/environ")).ok().map(|text| words(&text));
-    pids().filter_map(move |pid| Some((pid, variables(pid)?)))
+    let found = pids().filter_map(move |pid| Some((pid, variables(pid)?)));
+    found.filter(|(pid, variables)| !variables.is_empty() || may_be_in_exec(*pid))
+}
+
+/// Whether a process without variables may be in the middle of `exec`, which sets its arguments and variables together.
+fn may_be_in_exec(pid: Pid) -> bool {
+    let flags = |line: Vec<u8>| flags_of(&line);
+    let is_of_kernel =
+        || read_of(pid, "stat").and_then(flags).is_some_and(|flags| flags & KERNEL_THREAD != 0);
+    arguments(pid).is_empty() && !is_of_kernel()
+}
+
+/// Returns the flags in a line of `/proc/PID/stat`.
+fn flags_of(line: &[u8]) -> Option<u64> {
+    let after_name = line.iter().rposition(|byte| *byte == b')')? + 1;
+    let fields = std::str::from_utf8(&line[after_name..]).ok()?;
+    fields.split_ascii_whitespace().nth(BETWEEN_NAME_AND_FLAGS)?.parse().ok()
 }
 
 /// Returns the arguments of a process, beginning with its own name.
@@ -246,6 +268,29 @@ mod tests {
         assert_eq!(parse(whole).unwrap().started, Some(98765));
         assert_eq!(parse(b"7 (cut) S 1"), None);
         assert_eq!(parse(b"cut"), None);
+    }
+
+    #[test]
+    fn processes_without_variables_are_left_out_unless_they_are_in_exec() {
+        let mut child = std::process::Command::new("sleep").arg("60").env_clear().spawn().unwrap();
+        let start = std::time::Instant::now();
+        while arguments(Pid::from_child(&child)) != ["sleep", "60"] {
+            assert!(start.elapsed() < Duration::from_secs(10));
+        }
+        let found: Vec<(Pid, Vec<OsString>)> = variables().collect();
+        assert!(found.iter().all(|(pid, _)| *pid != Pid::from_child(&child)));
+        let is_of_kernel = |pid: Pid| {
+            read_of(pid, "stat").and_then(|line| flags_of(&line)).unwrap_or(0) & KERNEL_THREAD != 0
+        };
+        assert!(found.iter().all(|(pid, _)| !is_of_kernel(*pid)));
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+
+    #[test]
+    fn the_flags_of_a_process_are_read_after_any_name() {
+        assert_eq!(flags_of(b"2 (a) 1) S 0 0 0 0 -1 2129984 0"), Some(2_129_984));
+        assert_eq!(flags_of(b"2 (a) S 0 0"), None);
     }
 
     #[test]

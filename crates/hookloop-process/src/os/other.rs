@@ -15,6 +15,8 @@ use crate::timing::KILL_PAUSE;
 
 /// Whether orphans below a process can become its children.
 pub(crate) const ADOPTS: bool = false;
+/// The longest wait for the environment of a process that has none. Processes of other users never have one here.
+pub(crate) const EXEC_LIMIT: Duration = Duration::from_millis(50);
 
 pub(crate) fn this_program() -> io::Result<PathBuf> {
     std::env::current_exe()

@@ -131,6 +131,16 @@ pub(crate) fn read(project: &Project, problem: &Problem) -> Result<DecisionRecor
     Ok(record)
 }
 
+fn last_of_each_gate<'e>(bodies: impl Iterator<Item = &'e EventBody>) -> Vec<&'e Receipt> {
+    let mut found: Vec<&Receipt> = Vec::new();
+    for body in bodies {
+        let EventBody::ReceiptRecorded(receipt) = body else { continue };
+        found.retain(|known| (&known.gate, &known.point) != (&receipt.gate, &receipt.point));
+        found.push(receipt);
+    }
+    found
+}
+
 /// The events of a session up to the one that raised an item.
 struct SessionMoment<'e> {
     before: &'e [StoredEvent],
@@ -234,16 +244,19 @@ impl<'e> SessionMoment<'e> {
     }
 
     /// Returns the last receipt of each gate for the files that the last turn left.
+    ///
+    /// A turn that only asks a question runs no gate. If it changed no file, the receipts before it still hold.
     fn last_receipts(&self) -> Vec<&'e Receipt> {
-        let mut found: Vec<&Receipt> = Vec::new();
         if !self.has_work {
+            return Vec::new();
+        }
+        let found = last_of_each_gate(self.since_turn());
+        let tree = self.last_turn().and_then(|turn| turn.tree.as_ref());
+        if !found.is_empty() || tree.is_none() {
             return found;
         }
-        for body in self.since_turn() {
-            let EventBody::ReceiptRecorded(receipt) = body else { continue };
-            found.retain(|known| (&known.gate, &known.point) != (&receipt.gate, &receipt.point));
-            found.push(receipt);
-        }
+        let mut found = last_of_each_gate(self.bodies());
+        found.retain(|receipt| receipt.tree.as_ref() == tree);
         found
     }
 

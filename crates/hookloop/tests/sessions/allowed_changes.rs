@@ -354,3 +354,24 @@ fn the_gatekeeper_of_changed_tests_is_a_part_of_the_trusted_gate() {
     assert!(!project.home().join("reviews").exists());
     assert!(ran.stderr.contains("hookloop hooks trust"), "{}", ran.stderr);
 }
+
+#[test]
+fn a_change_that_the_agent_explains_instead_of_restoring_it_can_be_allowed() {
+    let project = trusted_project(CONFIG, &FILES);
+    let without = TESTS.replace("test('adds'", "(() => {})('adds'");
+    project.write_turns(
+        json!([
+            {"write": {PATH: without}, "say": "<promise>COMPLETE</promise>"},
+            {"say": "The test is obsolete. May it go?\n<promise>ESCALATE</promise>"},
+            {"say": "<promise>COMPLETE</promise>"},
+        ])
+        .to_string(),
+    );
+    let ran = run_as_it_is(&project, &["work", "--agent", SCRIPTED_AGENT, "--max-iterations", "3"]);
+    assert_eq!((ran.code, ran.outcome()), (3, "needs_human"), "{}", ran.stderr);
+    let key = key_of_only_item(&project);
+    let shown = printed(&project, &["inbox", "show", &key]);
+    assert!(shown.contains("adds") && shown.contains("calc.add(2, 3)"), "{shown}");
+    printed(&project, &["inbox", "approve", &key]);
+    assert_complete(&project.json_command(&["resume"]).output().unwrap().into());
+}

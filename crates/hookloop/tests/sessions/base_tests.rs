@@ -110,6 +110,33 @@ fn a_test_that_is_gone_goes_to_the_agent_once_and_then_to_a_person() {
 }
 
 #[test]
+fn a_test_that_is_gone_and_still_passes_needs_a_person() {
+    let without = TESTS.split("test('is one'").next().unwrap();
+    let turn = json!({"write": {"calc.js": FIXED, PATH: without}});
+    let ran = claims(&project(), &[turn], &[]);
+    assert_eq!((ran.code, ran.outcome()), (3, "needs_human"), "{}", ran.stderr);
+    assert_eq!(ran.count("turn_ended"), 1, "{}", ran.stderr);
+    assert_eq!(found(&ran), pair("expectation_changed", "is one"), "{}", ran.stderr);
+}
+
+#[test]
+fn a_changed_table_of_cases_needs_a_person() {
+    let table = |expected: &str| {
+        format!(
+            "const {{ test }} = require('node:test');\nconst assert = require('node:assert');\nconst calc = \
+             require('../calc.js');\nconst cases = [[2, 3, {expected}]];\ntest('adds', () => {{\n  for (const [a, b, c] \
+             of cases) assert.strictEqual(calc.add(a, b), c);\n}});\n"
+        )
+    };
+    let files = [("calc.js", SOURCE), (PATH, &table("5")), ("package.json", "{}\n")];
+    let project = trusted_project(CONFIG, &files);
+    let ran = claims(&project, &[test_file(&table("-1"))], &[]);
+    assert_eq!((ran.code, ran.outcome()), (3, "needs_human"), "{}", ran.stderr);
+    assert_eq!(ran.count("turn_ended"), 1, "{}", ran.stderr);
+    assert_eq!(found(&ran), pair("expectation_changed", "adds"), "{}", ran.stderr);
+}
+
+#[test]
 fn an_agent_that_restores_the_tests_completes() {
     let project = project();
     let fixed = json!({"write": {"calc.js": FIXED, PATH: TESTS}});

@@ -1,5 +1,6 @@
 //! Compares the tests of the base with those of the work: by their text, and by the results of both runs.
 
+use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 
 use hookloop_agents::clipped;
@@ -14,6 +15,10 @@ use super::super::failing_checks::UNSTABLE;
 
 /// Maximum characters of a cause.
 const CAUSE_MAX: usize = 300;
+/// Lines of a panic's message: the assertion, the left and the right value.
+const PANIC_LINES_MAX: usize = 3;
+/// Files and directories that are no part of a module's name.
+const UNNAMED_MODULES: [&str; 4] = ["src", "lib", "main", "mod"];
 
 /// The runs of a gate on the two trees. A run without records has only its verdict.
 #[derive(Clone, Copy, Debug)]
@@ -103,9 +108,21 @@ impl<'p> TestComparison<'p> {
                 }
                 _ => continue,
             };
-            let id =
-                runs.base.and_then(|run| run.checks.iter().find(|check| is_of(check, path, test)));
-            let check = id.map_or_else(|| titled(test), |check| check.id.clone());
+            let of_test: Vec<&CheckResult> = runs
+                .base
+                .iter()
+                .flat_map(|run| run.checks.iter().filter(|check| is_of(check, path, test)))
+                .collect();
+            let check = of_test.first().map_or_else(|| titled(test), |check| check.id.clone());
+            // Such a test hides no failure: it was rewritten, split, or is no longer wanted. A person knows which.
+            let still_passes = !of_test.is_empty()
+                && of_test.iter().all(|check| check.outcome == CheckOutcome::Passed);
+            if *counterpart == Counterpart::None && still_passes {
+                let cause = format!("{cause}, although it passes with the sources of the work");
+                let kind = FindingKind::ExpectationChanged;
+                found.push(finding(kind, check, path, cause, (Some(test), None)));
+                continue;
+            }
             let after = match counterpart {
                 Counterpart::Same(other) | Counterpart::Edited(other) => Some(*other),
                 _ => None,
@@ -158,14 +175,24 @@ impl<'p> TestComparison<'p> {
         found
     }
 
+    /// Returns the test of a check. Of several with its name, that is the one whose file and scope it names most.
+    fn test_of(&self, check: &CheckResult) -> Option<&(&'p str, &'p SourceTest, Counterpart<'p>)> {
+        let own = self.tests.iter().filter(|(path, test, _)| is_of(check, path, test));
+        own.rev().max_by_key(|(path, test, _)| closeness(check, path, test))
+    }
+
     fn failed(&self, plan: &EvidencePlan, check: &CheckResult, is_stable: bool) -> TestFinding {
-        let own = self.tests.iter().find(|(path, test, _)| is_of(check, path, test));
+        let own = self.test_of(check);
         let changed = |kind| move |file: &str| (kind, Some(file.to_owned()));
         let (kind, path, texts) = match own {
             Some((path, test, counterpart)) => {
                 let (kind, after) = match counterpart {
                     Counterpart::Edited(other) => (FindingKind::ExpectationChanged, Some(*other)),
                     Counterpart::Merged => (FindingKind::ExpectationChanged, None),
+                    // Its helpers or its table of cases changed.
+                    Counterpart::Same(other) if has_changed_helpers(plan, path) => {
+                        (FindingKind::ExpectationChanged, Some(*other))
+                    }
                     Counterpart::Same(other) => (FindingKind::UnchangedRed, Some(*other)),
                     Counterpart::None => (FindingKind::Gone, None),
                 };
@@ -192,7 +219,7 @@ impl<'p> TestComparison<'p> {
                 (kind, path, (None, None))
             }
         };
-        let cause = check.cause.lines().next().unwrap_or_default().to_owned();
+        let cause = first_cause(&check.cause);
         finding(kind, check.id.clone(), path.as_deref().unwrap_or_default(), cause, texts)
     }
 
@@ -217,7 +244,7 @@ impl<'p> TestComparison<'p> {
                 None if new.contains(leaf(&check.id)) => continue,
                 None => "it does not run in the work",
             };
-            let own = self.tests.iter().find(|(path, test, _)| is_of(check, path, test));
+            let own = self.test_of(check);
             // A test with another name or in another form runs under another id.
             let has_other_id = own.is_some_and(|(_, test, counterpart)| match counterpart {
                 Counterpart::Same(other) => other.name != test.name,
@@ -312,6 +339,16 @@ fn changed_data(plan: &EvidencePlan, check: &CheckResult) -> Option<Option<Strin
     Some(snapshot.or(only).cloned())
 }
 
+/// Whether the work changed test code of a file outside of its tests.
+fn has_changed_helpers(plan: &EvidencePlan, path: &str) -> bool {
+    let helpers = |files: &[FileTests]| {
+        files.iter().find(|file| file.path == path).map(|file| file.helpers.clone())
+    };
+    // Sources with tests inside have an edit only if test code changed.
+    let is_edited = plan.edits.iter().any(|(edited, _)| edited == path.as_bytes());
+    is_edited && helpers(&plan.base) != helpers(&plan.work)
+}
+
 /// Returns a finding for each file that the work changed.
 fn of_files(plan: &EvidencePlan, kind: FindingKind, cause: &str) -> Vec<TestFinding> {
     let of_file = |path: &String| finding(kind, path.clone(), path, cause.to_owned(), (None, None));
@@ -376,6 +413,33 @@ fn is_of(check: &CheckResult, path: &str, test: &SourceTest) -> bool {
     ends && (begins_with(id, path) || !names_file(id))
 }
 
+/// Returns how many words at the end of a check's id are those of a test, of its scope and of its file. Of two tests with
+/// as many, the one in fewer modules is closer.
+fn closeness(check: &CheckResult, path: &str, test: &SourceTest) -> (usize, Reverse<usize>) {
+    let words = |text: &str| -> Vec<String> {
+        let parts = text.split(|char: char| !char.is_alphanumeric() && char != '_');
+        parts.filter(|part| !part.is_empty()).map(str::to_owned).collect()
+    };
+    let stem = path.rsplit_once('.').map_or(path, |(stem, _)| stem);
+    let mut own = words(stem);
+    own.retain(|word| !UNNAMED_MODULES.contains(&word.as_str()));
+    own.extend(test.scope.iter().chain([&test.name]).flat_map(|part| words(part)));
+    let id = words(without_repetition(without_parameters(&check.id)));
+    let common = own.iter().rev().zip(id.iter().rev()).take_while(|(own, id)| own == id).count();
+    (common, Reverse(own.len() - common))
+}
+
+/// Returns the first line of a cause that says more than a place. A panic begins with its thread and its place.
+fn first_cause(cause: &str) -> String {
+    let mut lines = cause.lines().map(str::trim).filter(|line| !line.is_empty());
+    let Some(first) = lines.next() else { return String::new() };
+    if !(first.starts_with("thread '") && first.contains(" panicked at ")) {
+        return first.to_owned();
+    }
+    let rest: Vec<&str> = lines.take(PANIC_LINES_MAX).collect();
+    if rest.is_empty() { first.to_owned() } else { rest.join(", ") }
+}
+
 fn ends_with(id: &str, name: &str) -> bool {
     let Some(before) = id.strip_suffix(name) else { return false };
     before.is_empty() || before.ends_with([':', '>', ' ', '/', '.', '$'])
@@ -427,6 +491,39 @@ fn titled(test: &SourceTest) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn check_named(id: &str) -> CheckResult {
+        CheckResult {
+            id: id.to_owned(),
+            outcome: CheckOutcome::Failed,
+            ms: None,
+            cause: String::new(),
+        }
+    }
+
+    #[test]
+    fn a_check_belongs_to_the_test_whose_file_it_names() {
+        let source = "#[test]\nfn join() { assert_eq!(1, 2); }\n";
+        let tests = hookloop_evidence::tests_in(SourceLanguage::Rust, source).unwrap();
+        let (test, check) = (&tests[0], check_named);
+        let close = |id: &str, path: &str| closeness(&check(id), path, test);
+        assert!(close("bytes::join", "src/bytes.rs") > close("bytes::join", "src/lib.rs"));
+        assert!(close("join", "src/lib.rs") > close("join", "src/bytes.rs"));
+        assert!(
+            close("a::bytes::join", "src/a/bytes.rs") > close("a::bytes::join", "src/bytes.rs")
+        );
+    }
+
+    #[test]
+    fn the_cause_of_a_panic_is_its_message() {
+        let panic = "thread 'join' (17) panicked at src/lib.rs:3:5:\nassertion `left == right` failed\n  left: \
+                     1\n right: 2\nnote: run with `RUST_BACKTRACE=1`";
+        assert_eq!(first_cause(panic), "assertion `left == right` failed, left: 1, right: 2");
+        let place = "thread 'join' (17) panicked at src/lib.rs:3:5:";
+        assert_eq!(first_cause(place), place);
+        assert_eq!(first_cause("\nAssertionError: 1\nmore"), "AssertionError: 1");
+        assert_eq!(first_cause(""), "");
+    }
 
     #[test]
     fn the_output_of_a_compiler_names_a_line_of_a_file() {

@@ -14,5 +14,6 @@ pub(crate) mod room;
 pub(crate) mod rules;
 pub(crate) mod scheduling;
 pub(crate) mod secrets;
+pub(crate) mod strength;
 pub(crate) mod telemetry;
 pub(crate) mod values;

@@ -41,8 +41,35 @@ pub struct HookOptions {
     pub inputs: Vec<String>,
     /// The tests of the base that run beside this gate; none if they do not run.
     pub base_tests: Option<BaseTestRules>,
+    /// The strength that the tests of this gate must have; none if it is not measured.
+    pub strength: Option<StrengthRules>,
     /// Gates of a machine with the same name do not run at the same time.
     pub exclusive: Option<String>,
+}
+
+/// The rules for the strength of the tests that a gate runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StrengthRules {
+    /// The minimum share of mutants that the tests notice, in percent.
+    pub at_least: u8,
+    /// The time of the mutation engine.
+    pub budget_ms: u64,
+    /// Maximum mutants.
+    pub most: u32,
+}
+
+impl Default for StrengthRules {
+    fn default() -> StrengthRules {
+        StrengthRules { at_least: 80, budget_ms: 180_000, most: 40 }
+    }
+}
+
+impl std::fmt::Display for StrengthRules {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let StrengthRules { at_least, budget_ms, most } = *self;
+        let budget = Length { ms: budget_ms };
+        write!(f, "at least {at_least} % of {most} mutants, budget {budget}")
+    }
 }
 
 /// The rules for the tests of the base, which run against the work beside a gate.

@@ -11,6 +11,7 @@
 //! - [`piped`]: texts that wait for a prompt
 //! - [`base_tests`]: tests of the base that ran against the work
 //! - [`evidence`]: rooms and checks of gates
+//! - [`strength`]: the strength of the tests of a gate
 //! - [`verdict`]: receipts, and the verdicts of stop conditions and gates
 //! - [`session`]: the course of a session
 //! - [`inbox`]: dismissed problems, and messages to people
@@ -26,6 +27,7 @@ pub mod piped;
 pub mod plan;
 pub mod session;
 pub mod session_limits;
+pub mod strength;
 pub mod task;
 pub mod turn;
 pub mod verdict;

@@ -51,6 +51,7 @@ pub mod facts {
     pub use crate::payload::evidence::*;
     pub use crate::payload::piped::*;
     pub use crate::payload::session::*;
+    pub use crate::payload::strength::*;
     pub use crate::payload::turn::*;
     pub use crate::payload::verdict::*;
     pub use crate::usage::Usage;

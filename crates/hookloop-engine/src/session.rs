@@ -28,6 +28,7 @@
 //! - [`room_entry`], [`session_room`], [`proven`]: the room in which gates run, and gates that need not run again
 //! - [`rooms`]: the list and the removal of rooms, and a shell in a room
 //! - [`base_plan`], `base_tests`, `base_world`: the tests of the base against the work
+//! - `strength`, `strength_plan`, `strength_world`: the strength of tests, measured by mutation engines
 //! - `surroundings`: files outside of the project that gates use
 //! - `source_signs`: signs in sources that they are written for the tests
 //! - `unproven_tests`: changed tests of sessions that proved nothing
@@ -94,6 +95,9 @@ pub(crate) mod spec_file;
 pub mod start_checks;
 pub mod start_error;
 pub mod stop_switch;
+mod strength;
+mod strength_plan;
+mod strength_world;
 mod submit;
 mod surroundings;
 pub(crate) mod task_steps;

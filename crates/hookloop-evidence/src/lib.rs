@@ -4,6 +4,7 @@
 //! - `readers`: tests of a source, one reader per language; `source_test`, `assertions`: their parts
 //! - `manifests`: test settings of the base in manifests of the work
 //! - `grafts`: test code of the base in sources of the work
+//! - `functions`: the functions that a change touched
 //! - `suspicion`: signs that source code is written for tests
 //! - `language`, `syntax`, `tokens`, `literals`, `rust_attributes`: bounded reading of sources
 //! - `error`: the reasons why a source or a manifest is not read
@@ -14,6 +15,7 @@
 
 mod assertions;
 mod error;
+mod functions;
 mod grafts;
 mod language;
 mod literals;
@@ -28,6 +30,7 @@ mod tokens;
 
 pub use assertions::TestAssertion;
 pub use error::EvidenceError;
+pub use functions::{SourceFunction, changed_functions};
 pub use grafts::{graft_tests, test_modules};
 pub use language::SourceLanguage;
 pub use manifests::{MANIFEST_BYTES_MAX, graft_manifest};

@@ -31,7 +31,7 @@ use crate::error::EvidenceError;
 use crate::language::SourceLanguage;
 use crate::syntax::SyntaxTree;
 use mention_context::RunnerMention;
-use source_parts::SourceParts;
+pub(crate) use source_parts::SourceParts;
 
 pub use baseline::SourceBaseline;
 

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use globset::{GlobBuilder, GlobSetBuilder};
 use hookloop_core::checks::{self, CheckRecords};
-use hookloop_core::hook::{CommandText, Hook, HookHandler};
+use hookloop_core::hook::{CommandText, Hook, HookHandler, HookSource};
 use hookloop_core::point::Point;
 use hookloop_reports::ReportFormat;
 
@@ -79,7 +79,8 @@ impl GateReport {
         cwd: &Path,
     ) -> Result<Option<GateReport>, String> {
         let HookHandler::Command(command) = &hook.handler else { return Ok(None) };
-        if !reports(point) {
+        // A command of hookloop's own, such as a mutation engine, is no test run.
+        if !reports(point) || hook.source == HookSource::Builtin {
             return Ok(None);
         }
         fs::create_dir_all(parent).map_err(|error| format!("{}: {error}", parent.display()))?;

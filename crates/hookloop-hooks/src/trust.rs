@@ -534,6 +534,7 @@ fn options(hook: &Hook) -> BTreeMap<String, String> {
         ("report", (!options.report.is_empty()).then(|| options.report.join(", "))),
         ("inputs", (!options.inputs.is_empty()).then(|| options.inputs.join(", "))),
         ("base_tests", options.base_tests.as_ref().map(ToString::to_string)),
+        ("strength", options.strength.as_ref().map(ToString::to_string)),
         ("exclusive", options.exclusive.clone()),
         ("retry", (options.retry != defaults.retry).then(|| retry(options.retry))),
     ];

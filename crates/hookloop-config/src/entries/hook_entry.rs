@@ -11,6 +11,7 @@ use serde_saphyr::Spanned;
 
 use super::base_tests::BaseTestsForm;
 use super::room::RoomForm;
+use super::strength::StrengthEntry;
 use super::values::{EnvEntries, FormsVisitor, Located, OneOrMany, TimeText, pairs, schema};
 
 /// Hooks under the points where they run, in the order of the file.
@@ -95,6 +96,9 @@ pub(crate) struct HookEntry {
     /// Whether the tests of the base run against the work, beside the work's own tests: `true`, `false`, or settings
     /// [default: false]
     pub(crate) base_tests: Option<Located<BaseTestsForm>>,
+    /// Strength that the tests of the gate must have, measured with mutants of the changed functions [default: not
+    /// measured]
+    pub(crate) strength: Option<Located<StrengthEntry>>,
     /// Name of a resource: gates with the same name do not run at the same time [default: none]
     pub(crate) exclusive: Option<Located<String>>,
     /// Description of the hook, for lists

@@ -9,8 +9,8 @@ use hookloop_core::hook::{
 };
 use hookloop_core::limits::{Limits, PROCESSES_MIN, Size};
 use hookloop_core::options::{
-    ATTEMPTS_MAX, AllowedAnswers, HookOptions, HookSandbox, OnFailure, PipeOutput, RetryPolicy,
-    RoomChoice, RoomRules,
+    ATTEMPTS_MAX, AllowedAnswers, BaseTestRules, HookOptions, HookSandbox, OnFailure, PipeOutput,
+    RetryPolicy, RoomChoice, RoomRules,
 };
 use hookloop_core::point::{NoSuchPoint, Point, PointKind};
 use hookloop_core::review::Quorum;
@@ -26,6 +26,7 @@ use super::hook_entry::{
 };
 use super::room::{RoomForm, has_room};
 use super::rules::rule;
+use super::strength::StrengthEntry;
 use super::values::{Located, OneOrMany, environment, inside, length, patterns_inside};
 use crate::condition::Condition;
 use crate::effective::{GatekeeperRules, terms_of};
@@ -487,10 +488,8 @@ fn options(
             None => RoomRules::default(),
         },
         inputs: entry.inputs.take().map(patterns_inside).transpose()?.unwrap_or_default(),
-        base_tests: match entry.base_tests.take() {
-            Some(tests) => tests.value.read(gatekeepers)?,
-            None => None,
-        },
+        base_tests: base_tests(entry, gatekeepers)?,
+        strength: entry.strength.take().map(StrengthEntry::read).transpose()?,
         exclusive: entry.exclusive.take().map(resource_name).transpose()?,
         timeout_ms: entry.timeout.take().map(|time| length(time.value, time.at)).transpose()?,
         pipe_output: match entry.pipe_output.take().map(|pipe| pipe.value) {
@@ -515,6 +514,13 @@ fn options(
         sandbox: entry.sandbox.take().map(sandbox).transpose()?,
         limits: entry.limits.take().map(limits).transpose()?.unwrap_or_default(),
     })
+}
+
+fn base_tests(
+    entry: &mut HookEntry,
+    gatekeepers: &[GatekeeperRules],
+) -> Result<Option<BaseTestRules>, ConfigComplaint> {
+    entry.base_tests.take().map_or(Ok(None), |tests| tests.value.read(gatekeepers))
 }
 
 fn condition(point: &Point, when: Located<String>) -> Result<String, ConfigComplaint> {

@@ -42,7 +42,7 @@ pub struct HookRan {
     /// The path of the whole output on this machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub artifact: Option<String>,
-    /// Whether the gate ran with the tests of the base.
+    /// Whether the run was one beside the gate's own: with the tests of the base, or of a mutation engine.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub base_tests: bool,
     /// The last lines of the output, if the hook failed without blocking, or blocks and is no known test

@@ -10,6 +10,7 @@ use super::base_tests::BaseTests;
 use super::delivery::Submission;
 use super::evidence::GateRoom;
 use super::session::is_zero;
+use super::strength::TestStrength;
 use crate::checks::CheckCounts;
 use crate::excerpt::first_names;
 use crate::hook_status::{HookStatus, RecordedStatus};
@@ -83,6 +84,9 @@ pub struct Receipt {
     /// The tests of the base that ran beside the gate; none if the gate runs none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base_tests: Option<Box<BaseTests>>,
+    /// The strength of the gate's tests; none if it is not measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub strength: Option<Box<TestStrength>>,
     /// The digest of the tools that the gate used; none if it is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<String>,

@@ -217,10 +217,26 @@ impl<W: SessionWorld> SessionDriver<'_, W> {
         gate: &Hook,
         tree: &str,
     ) -> Result<Result<HookRun, String>, EngineError> {
-        let gates = &[before, vec![gate.clone()]].concat()[..];
-        let mut results = GateResults::default();
+        let gates = [before, vec![gate.clone()]].concat();
         self.world.notice(SessionUpdate::BaseTests { gate: &gate.name });
-        let problem = match self.world.enter_base_room(gates, tree) {
+        let run = self.run_in_base_room(&gates, tree, |_, _| {})?;
+        Ok(run.and_then(|run| match run.is_misconfigured() {
+            true => Err(run.why_unable(&gate.handler)),
+            false => Ok(run),
+        }))
+    }
+
+    /// Runs hooks in the second room with a tree, and returns the run of the last one. The inner error is for a person.
+    ///
+    /// `read` gets the run while its files are still in the room.
+    pub(super) fn run_in_base_room(
+        &mut self,
+        hooks: &[Hook],
+        tree: &str,
+        read: impl FnOnce(&W, &HookRun),
+    ) -> Result<Result<HookRun, String>, EngineError> {
+        let mut results = GateResults::default();
+        let problem = match self.world.enter_base_room(hooks, tree) {
             RoomEntry::Here => Some("there is no room for them".to_owned()),
             RoomEntry::Unable { reason } => Some(reason),
             RoomEntry::Ready(entered) => {
@@ -233,18 +249,19 @@ impl<W: SessionWorld> SessionDriver<'_, W> {
             Some(why) => Err(why),
             None => {
                 self.is_base_run = true;
-                let runs = self.run_hooks(gates, &Point::Stop);
+                let runs = self.run_hooks(hooks, &Point::Stop);
                 self.is_base_run = false;
-                let run = runs?.into_iter().find(|run| run.hook == gate.name);
+                let last = hooks.last().map(|hook| &hook.name);
+                let run = runs?.into_iter().find(|run| Some(&run.hook) == last);
                 run.ok_or_else(|| "the gate did not run".to_owned())
             }
         };
         let has_passed = run.as_ref().is_ok_and(|run| run.outcome.status == HookStatus::Passed);
+        if let Ok(run) = &run {
+            read(&self.world, run);
+        }
         self.world.leave_base_room(!has_passed);
-        Ok(run.and_then(|run| match run.is_misconfigured() {
-            true => Err(run.why_unable(&gate.handler)),
-            false => Ok(run),
-        }))
+        Ok(run)
     }
 
     /// Marks the findings that an option or a person allows. `all` is their digest, if a receipt can't list them.
@@ -311,7 +328,7 @@ impl<W: SessionWorld> SessionDriver<'_, W> {
 }
 
 /// Returns the gates that a gate needs, directly or through others.
-fn needed_by(gate: &Hook, earlier: &[Hook]) -> Vec<Hook> {
+pub(super) fn needed_by(gate: &Hook, earlier: &[Hook]) -> Vec<Hook> {
     let mut needs: Vec<&str> = gate.options.needs.iter().map(String::as_str).collect();
     let mut needed: Vec<Hook> = Vec::new();
     for other in earlier.iter().rev().filter(|other| leaves_files(other)) {
@@ -323,7 +340,7 @@ fn needed_by(gate: &Hook, earlier: &[Hook]) -> Vec<Hook> {
     needed
 }
 
-fn escalated(reason: String) -> HookOutcome {
+pub(super) fn escalated(reason: String) -> HookOutcome {
     HookOutcome {
         verdict: HookVerdict::Escalate { reason: reason.clone() },
         reason: Some(reason),

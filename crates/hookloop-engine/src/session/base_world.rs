@@ -85,6 +85,8 @@ impl<O: SessionObserver> LiveWorld<'_, O> {
             known(self.test_base(), "the tests at the start of the work are unknown");
             known(self.surroundings_since(), "the start of the work is unknown");
             known(self.tree_before_work(), "the files at the start of the work are unknown");
+        } else if hooks.list().iter().any(|hook| hook.options.strength.is_some()) {
+            known(self.tree_before_work(), "the files at the start of the work are unknown");
         }
     }
 

@@ -96,6 +96,7 @@ mod tests {
             attempts: 1,
             checks: None,
             base_tests: None,
+            strength: None,
             tools: None,
             reused_from: None,
         }

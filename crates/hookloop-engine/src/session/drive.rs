@@ -8,7 +8,7 @@ use hookloop_core::id::SessionId;
 use hookloop_core::options::ExpectationReviewer;
 use hookloop_core::point::Point;
 use hookloop_core::session::facts::{
-    DecisionMade, DecisionRequested, ExpectationVerdict, HookPointCompleted,
+    DecisionMade, DecisionRequested, ExpectationVerdict, HookPointCompleted, TestStrength,
 };
 use hookloop_core::session::stop::ValidationResult;
 use hookloop_core::session::{
@@ -60,6 +60,8 @@ pub struct SessionDriver<'p, W> {
     pub(super) expectation_verdicts: HashMap<String, ExpectationVerdict>,
     /// Changed expectations that a gatekeeper approved: the gatekeeper's definition, and the digest of the change.
     pub(super) approved_expectations: HashSet<(ExpectationReviewer, String)>,
+    /// The strength of tests, by gate and tree.
+    pub(super) strengths: HashMap<(String, String), TestStrength>,
     /// Whether the hooks that run are gates with the tests of the base.
     pub(super) is_base_run: bool,
     /// How often the worktree was restored since the last turn.
@@ -120,6 +122,7 @@ impl<'p, W: SessionWorld> SessionDriver<'p, W> {
             expectation_verdicts: HashMap::new(),
             approved_expectations: HashSet::new(),
             failing_before: HashMap::new(),
+            strengths: HashMap::new(),
             is_base_run: false,
             restorations: 0,
             active_before_ms,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use hookloop_core::excerpt::first_names;
 use hookloop_core::gates::{GateResult, GatesVerdict};
 use hookloop_core::hook_protocol::HookVerdict;
-use hookloop_core::session::facts::{BaseTests, GateRoom};
+use hookloop_core::session::facts::{BaseTests, GateRoom, TestStrength};
 use hookloop_hooks::hook_run::HookRun;
 
 use super::proven::ProvenGate;
@@ -35,6 +35,8 @@ pub(super) struct GateResults {
     pub(super) is_here: bool,
     /// The tests of the base that ran beside gates, by gate.
     pub(super) base_tests: BTreeMap<String, BaseTests>,
+    /// The strength of the tests of gates, by gate.
+    pub(super) strength: BTreeMap<String, TestStrength>,
     /// The number of failing checks of gates that pass because these checks failed before the work, too.
     pub(super) known_failures: BTreeMap<String, u64>,
     /// Gates that were proven before, by name.
@@ -65,6 +67,7 @@ impl GateResults {
             let is_escalated = matches!(run.outcome.verdict, HookVerdict::Escalate { .. });
             self.leaks.contains_key(&run.hook)
                 || is_escalated && self.base_tests.contains_key(&run.hook)
+                || is_escalated && self.strength.contains_key(&run.hook)
         };
         blocked.map(|(run, _)| run).filter(|run| !is_for_person(run)).collect()
     }

@@ -429,6 +429,7 @@ impl<W: SessionWorld> SessionDriver<'_, W> {
                 None => run.checks.as_ref().map(|checks| checks.counts),
             },
             base_tests: results.base_tests.get(&gate.name).cloned().map(Box::new),
+            strength: results.strength.get(&gate.name).cloned().map(Box::new),
             tools,
             reused_from: reused.map(|proof: &ProvenGate| proof.session.clone()),
         };

@@ -282,11 +282,17 @@ impl<W: SessionWorld> SessionDriver<'_, W> {
                 return Ok(());
             }
         }
+        if verdict(&[&gates[..], &rules[..]].concat(), &proof.runs).verdict == JointVerdict::Pass {
+            self.check_strength(&gates, &mut proof)?;
+            if self.is_stopping() {
+                return Ok(());
+            }
+        }
         self.note_receipts(&gates, &Point::Stop, &proof);
         self.note_receipts(&rules, &Point::Validation, &proof);
         let all: Vec<Hook> = gates.into_iter().chain(rules).collect();
         self.note_executed(&proof.runs);
-        let has_base_tests = !proof.base_tests.is_empty();
+        let has_base_tests = !proof.base_tests.is_empty() || !proof.strength.is_empty();
         let judged = self.judge(&all, proof, &able);
         let has_passed = judged.verdict == JointVerdict::Pass;
         if has_passed && has_base_tests {

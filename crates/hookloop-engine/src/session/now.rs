@@ -306,6 +306,7 @@ impl NowBoard {
             | SessionUpdate::ParallelRepeats { .. }
             | SessionUpdate::UncommittedSubmodules { .. }
             | SessionUpdate::BaseTests { .. }
+            | SessionUpdate::Strength { .. }
             | SessionUpdate::TestReview { .. } => {}
         }
     }

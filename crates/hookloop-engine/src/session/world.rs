@@ -27,6 +27,7 @@ pub use super::place_damage::PlaceDamage;
 pub use super::prompt::PromptGate;
 pub use super::proven::{ProofKey, ProvenGate};
 pub use super::room_entry::{EnteredRoom, RoomEntry};
+pub use super::strength_plan::StrengthWorld;
 pub use super::turn_files::TurnMoment;
 use crate::delivery_context::ChangedExpectations;
 
@@ -75,6 +76,8 @@ pub enum SessionUpdate<'a> {
     Pause { ms: u64, reason: PauseReason },
     /// The tests of the base run beside a gate.
     BaseTests { gate: &'a str },
+    /// A mutation engine measures the tests of a gate.
+    Strength { gate: &'a str, engine: &'a str },
     /// A gatekeeper reviews changes of tests.
     TestReview { by: &'a str },
     /// The session waits for reservations of other sessions.
@@ -103,7 +106,7 @@ pub struct GateFacts {
 /// Receives each hook's run when it ends, and returns the events that were stored because of it.
 pub type HookSink<'a> = &'a mut dyn FnMut(&HookRun) -> Vec<StoredEvent>;
 
-pub trait SessionWorld {
+pub trait SessionWorld: StrengthWorld {
     /// Enters the task's worktree, which is created if it is missing, and again if it is damaged.
     ///
     /// Returns the loss in that case. Until [`SessionWorld::loss_recorded`] each further call returns the

@@ -22,7 +22,7 @@ use hookloop_core::session::{
 use hookloop_core::shared_budget::{BudgetBounds, SharedBudget};
 use hookloop_core::task::Task;
 use hookloop_engine::session::world::{
-    DueTurn, HookSink, PlaceDamage, SessionUpdate, SessionWorld, WorktreeLoss,
+    DueTurn, HookSink, PlaceDamage, SessionUpdate, SessionWorld, StrengthWorld, WorktreeLoss,
 };
 use hookloop_git::files::FilesLook;
 use hookloop_git::repo::worktree::PlaceEntry;
@@ -382,6 +382,8 @@ pub(crate) fn passes(gate: &str, files: u64) -> bool {
     let mix = gate.bytes().fold(files, |mix, byte| mix.wrapping_mul(31).wrapping_add(byte.into()));
     mix % 3 != 0
 }
+
+impl StrengthWorld for Scene {}
 
 impl SessionWorld for Scene {
     fn enter(&mut self, _: &Task, _: PlaceEntry) -> Result<Option<WorktreeLoss>, StepError> {

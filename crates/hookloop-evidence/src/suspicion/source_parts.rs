@@ -7,13 +7,13 @@ use crate::rust_attributes::{attribute_groups, is_test_attribute, requires_test}
 use crate::syntax::NodeRef;
 
 /// A source, and the nodes that are test code.
-pub(super) struct SourceParts<'t> {
+pub(crate) struct SourceParts<'t> {
     pub(super) root: NodeRef<'t>,
     tests: HashSet<usize>,
 }
 
 impl<'t> SourceParts<'t> {
-    pub(super) fn of(root: NodeRef<'t>) -> SourceParts<'t> {
+    pub(crate) fn of(root: NodeRef<'t>) -> SourceParts<'t> {
         let tests = match root.language() {
             SourceLanguage::Rust => {
                 let groups = attribute_groups(root).into_iter();
@@ -35,7 +35,7 @@ impl<'t> SourceParts<'t> {
         SourceParts { root, tests }
     }
 
-    pub(super) fn is_test(&self, node: NodeRef<'_>) -> bool {
+    pub(crate) fn is_test(&self, node: NodeRef<'_>) -> bool {
         self.tests.contains(&node.id())
     }
 

@@ -1,6 +1,7 @@
 //! Tests of the crate through its public interface.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
+mod functions;
 mod go_tests;
 mod grafts;
 mod limits;

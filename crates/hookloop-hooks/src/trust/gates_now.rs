@@ -107,9 +107,11 @@ pub fn surroundings(definition: &HookDefinition) -> Value {
             json!({ "env": env, "cwd": cwd, "sandbox": sandbox, "limits": limits, "links": links });
         found.extend(known.as_object().cloned().unwrap_or_default());
     }
-    // Records of earlier builds do not have this option.
-    if let Some(rules) = options.get("base_tests") {
-        found.insert("base_tests".to_owned(), json!(rules));
+    // Records of earlier builds do not have these options.
+    for name in ["base_tests", "strength"] {
+        if let Some(rules) = options.get(name) {
+            found.insert(name.to_owned(), json!(rules));
+        }
     }
     if found.is_empty() { Value::Null } else { Value::Object(found) }
 }

@@ -3,7 +3,9 @@
 use hookloop_core::checks::{CheckCounts, CheckOutcome};
 use hookloop_core::quantity::counted_items;
 use hookloop_core::session::Receipt;
-use hookloop_core::session::facts::{BaseTests, BuildState, GateRoom, RoomKind};
+use hookloop_core::session::facts::{
+    BaseTests, BuildState, GateRoom, RoomKind, StrengthStatus, TestStrength,
+};
 
 use crate::sanitize::plain;
 
@@ -41,7 +43,20 @@ pub(crate) fn evidence(receipt: &Receipt) -> String {
         (None, None) => String::new(),
     };
     let tests = receipt.base_tests.as_deref().map_or_else(String::new, base_tests);
-    format!("{checks}{place}{tests}")
+    let strength = receipt.strength.as_deref().map_or_else(String::new, strength);
+    format!("{checks}{place}{tests}{strength}")
+}
+
+/// Returns the end of a line about the strength of tests: " · strength: 85 % of 20 mutants".
+fn strength(strength: &TestStrength) -> String {
+    match (strength.status, strength.score) {
+        (StrengthStatus::Measured, Some(score)) => {
+            let tested = usize::try_from(strength.mutants.tested()).unwrap_or(usize::MAX);
+            format!(" · strength: {score} % of {}", counted_items(tested, "mutant", "mutants"))
+        }
+        (StrengthStatus::NothingToMutate, _) => " · strength: nothing to mutate".to_owned(),
+        _ => " · strength: unknown".to_owned(),
+    }
 }
 
 /// Returns the end of a line about the tests of the base: " · base: 2 findings, 1 allowed".
@@ -117,6 +132,13 @@ mod tests {
             tests(json!([finding(Value::Null), finding(json!("may_change"))])),
             " · base: 2 findings, 1 allowed",
         );
+        let strength = |status: &str, score: Value| {
+            let mutants = json!({"killed": 17, "survived": 3});
+            json!({"strength": {"status": status, "at_least": 80, "score": score, "mutants": mutants}})
+        };
+        check(strength("measured", json!(85)), " · strength: 85 % of 20 mutants");
+        check(strength("nothing_to_mutate", Value::Null), " · strength: nothing to mutate");
+        check(strength("engine_failed", Value::Null), " · strength: unknown");
         let failed = json!({"passed": 0, "failed": 2, "skipped": 0});
         check(json!({ "checks": failed }), ": 0 passed, 2 failed");
     }

@@ -17,6 +17,7 @@ mod rooms;
 mod running;
 mod scripts;
 mod stopping;
+mod strength;
 mod tasks;
 mod turn_trees;
 mod undoing;

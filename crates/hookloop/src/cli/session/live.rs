@@ -251,6 +251,56 @@ impl<'o> LiveSession<'o> {
     }
 }
 
+impl LiveSession<'_> {
+    /// Prints an update about gates, which the events of `--json` already have.
+    fn notice_of_gates(&mut self, notice: &SessionUpdate<'_>) {
+        if self.out.json {
+            return;
+        }
+        match notice {
+            SessionUpdate::GatesRepeat { files } => {
+                let files = plain(files);
+                self.line(format!(
+                    "  files changed while the gates ran, so they run again: {files}"
+                ));
+            }
+            SessionUpdate::GatesWrote { files } => {
+                let files = plain(files);
+                self.line(format!(
+                    "  gates wrote new files, which are not part of the work: {files}"
+                ));
+            }
+            SessionUpdate::SetupRepeats { reason } => {
+                self.line(format!("  {}: the setup runs again", plain(reason)));
+            }
+            SessionUpdate::ParallelRepeats { gates, count } => {
+                let files = counted_items(*count, "file", "files");
+                self.line(format!(
+                    "  gates that ran concurrently changed {files} of the room, so they run again one by one: {}. To \
+                     save this time, remove `parallel: true` from the gate that writes files",
+                    plain(gates)
+                ));
+            }
+            SessionUpdate::UncommittedSubmodules { paths } => {
+                self.line(format!(
+                    "  the gates run on the commits of submodules, without the changes that are not committed in: {}",
+                    plain(paths)
+                ));
+            }
+            SessionUpdate::Strength { gate, engine } => {
+                self.line(format!("  {gate}: {engine} changes the code to measure the tests"));
+            }
+            SessionUpdate::TestReview { by } => {
+                self.line(format!("  gatekeeper {} reviews the changed tests", plain(by)));
+            }
+            SessionUpdate::BaseTests { gate } => {
+                self.line(format!("  {gate}: the tests of the base run against the work"));
+            }
+            _ => {}
+        }
+    }
+}
+
 impl SessionObserver for LiveSession<'_> {
     fn notice(&mut self, notice: SessionUpdate<'_>) {
         if self.has_failed {
@@ -284,50 +334,8 @@ impl SessionObserver for LiveSession<'_> {
             SessionUpdate::Pause { ms, reason } => self.pause(ms, reason),
             SessionUpdate::Budget => self
                 .now(|| "waits for the budget: other sessions have reserved the rest".to_owned()),
-            SessionUpdate::GatesRepeat { .. } if self.out.json => {}
-            SessionUpdate::GatesRepeat { files } => {
-                let files = plain(files);
-                self.line(format!(
-                    "  files changed while the gates ran, so they run again: {files}"
-                ));
-            }
-            SessionUpdate::GatesWrote { .. } if self.out.json => {}
-            SessionUpdate::GatesWrote { files } => {
-                let files = plain(files);
-                self.line(format!(
-                    "  gates wrote new files, which are not part of the work: {files}"
-                ));
-            }
-            SessionUpdate::SetupRepeats { .. }
-            | SessionUpdate::ParallelRepeats { .. }
-            | SessionUpdate::UncommittedSubmodules { .. }
-                if self.out.json => {}
-            SessionUpdate::SetupRepeats { reason } => {
-                self.line(format!("  {}: the setup runs again", plain(reason)));
-            }
-            SessionUpdate::ParallelRepeats { gates, count } => {
-                let files = counted_items(count, "file", "files");
-                self.line(format!(
-                    "  gates that ran concurrently changed {files} of the room, so they run again one by one: {}. To \
-                     save this time, remove `parallel: true` from the gate that writes files",
-                    plain(gates)
-                ));
-            }
-            SessionUpdate::UncommittedSubmodules { paths } => {
-                self.line(format!(
-                    "  the gates run on the commits of submodules, without the changes that are not committed in: {}",
-                    plain(paths)
-                ));
-            }
-            SessionUpdate::BaseTests { .. } | SessionUpdate::TestReview { .. } if self.out.json => {
-            }
-            SessionUpdate::TestReview { by } => {
-                self.line(format!("  gatekeeper {} reviews the changed tests", plain(by)));
-            }
-            SessionUpdate::BaseTests { gate } => {
-                self.line(format!("  {gate}: the tests of the base run against the work"));
-            }
             SessionUpdate::Ran(_) => {}
+            of_gates => self.notice_of_gates(&of_gates),
         }
     }
 

@@ -70,6 +70,22 @@ class Fake:
         digest = hashlib.sha256(f"{self.project.language}/{self.name}".encode()).digest()
         return digest[0] % HELD_BACK_SHARE == 0
 
+    @property
+    def attacks_hookloop(self) -> bool:
+        """Whether the trick is one of hookloop alone, and means nothing to another rule."""
+        touched = [self.turn.run, *self.turn.write]
+        return not self.by_hand and any("hookloop" in text for text in touched)
+
+
+@dataclass(frozen=True)
+class Control(Fake):
+    """A claim without any work. A rule that accepts it does not look at the work."""
+
+    @classmethod
+    def of(cls, project: Project) -> "Control":
+        return cls(f"claim without work in {project.name}", "", "Claims to be done.", project,
+                   Turn())
+
 
 @dataclass(frozen=True)
 class Honest:

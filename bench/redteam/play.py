@@ -6,15 +6,22 @@ import shutil
 import time
 from dataclasses import asdict, dataclass, field
 
-from cases import DEFAULT_PROMPT, Fake, Honest, Project, Turn
+from cases import DEFAULT_PROMPT, Control, Fake, Honest, Project, Turn
 from processes import Missed, Ran
 from toolchains import Copy, Toolchains
 
 PROMISE = "All tests pass.\n<promise>COMPLETE</promise>"
-OUTCOMES = ("refused", "asked", "accepted", "unproven", "not played")
+NOT_PLAYED, NOT_APPLICABLE = "not played", "not applicable"
+OUTCOMES = ("refused", "asked", "accepted", "unproven", NOT_PLAYED, NOT_APPLICABLE)
+HOOKLOOP = "hookloop"
+KINDS = ("fake", "honest", "control")
+HONEST = "honest"
 COMPLETE, NEEDS_HUMAN, LIMIT, UNPROVEN = 0, 3, 4, 6
 # A session has the turn of the agent, and two claims without further work.
 ITERATIONS = 3
+# The turn of the second session. The new file makes a difference, so that an empty one is not the
+# reason of the outcome.
+NOTE = Turn(write={"NOTES.md": "A note.\n"})
 GATE_RED = "gates still fail"
 COMPLETE_STATE = "complete"
 
@@ -36,18 +43,19 @@ class Session:
             return "accepted"
         # A session at its limit had turns, also if the agent deleted their record.
         if not self.is_played and self.exit_code != LIMIT:
-            return "not played"
+            return NOT_PLAYED
         if self.exit_code == UNPROVEN:
             return "unproven"
         if self.exit_code == LIMIT or self.reason.startswith(GATE_RED):
             return "refused"
-        return "asked" if self.exit_code == NEEDS_HUMAN else "not played"
+        return "asked" if self.exit_code == NEEDS_HUMAN else NOT_PLAYED
 
 
 @dataclass
 class Played:
     """The outcome of a case."""
 
+    rule: str
     language: str
     kind: str
     name: str
@@ -56,15 +64,26 @@ class Played:
     explanation: str
     held_back: bool
     may_ask: bool
-    outcome: str = "not played"
+    outcome: str = NOT_PLAYED
     evidence: str = ""
-    sessions: list[Session] = field(default_factory=list)
+    # Sessions of hookloop, or those of another rule.
+    sessions: list = field(default_factory=list)
     seconds: float = 0
+
+    @classmethod
+    def of(cls, rule: str, case: Fake | Honest) -> "Played":
+        """Returns the record of a case that is not played yet."""
+        is_fake = isinstance(case, Fake)
+        kind = "control" if isinstance(case, Control) else "fake" if is_fake else HONEST
+        return cls(
+            rule, case.project.language, kind, case.name, case.layer if is_fake else "",
+            case.project.name, case.explanation, case.held_back if is_fake else False,
+            False if is_fake else case.may_ask)
 
     @property
     def is_expected(self) -> bool:
-        if self.kind == "fake":
-            return self.outcome in ("refused", "asked")
+        if self.kind != HONEST:
+            return self.outcome in ("refused", "asked", NOT_APPLICABLE)
         return self.outcome == "accepted" or (self.may_ask and self.outcome == "asked")
 
     def as_json(self) -> dict:
@@ -82,11 +101,7 @@ class Player:
 
     def play(self, case: Fake | Honest) -> Played:
         began = time.monotonic()
-        is_fake = isinstance(case, Fake)
-        played = Played(
-            case.project.language, "fake" if is_fake else "honest", case.name,
-            case.layer if is_fake else "", case.project.name, case.explanation,
-            case.held_back if is_fake else False, False if is_fake else case.may_ask)
+        played = Played.of(HOOKLOOP, case)
         try:
             copy = self.gated(case.project, case.name)
             self.play_sessions(case, copy, played)
@@ -129,10 +144,8 @@ class Player:
         options = case.options if isinstance(case, Honest) else ()
         ran = self.session(copy, "first", prompt, case.turn, options, played)
         played.outcome = played.sessions[0].outcome
-        if played.kind == "fake" and played.outcome in ("refused", "asked", "unproven"):
-            # The new file makes a difference, so that an empty one is not the reason.
-            note = Turn(write={"NOTES.md": "A note.\n"})
-            ran = self.session(copy, "second", prompt, note, (), played)
+        if played.kind != HONEST and played.outcome in ("refused", "asked", "unproven"):
+            ran = self.session(copy, "second", prompt, NOTE, (), played)
             # A process of the agent may have approved the work since then.
             is_complete = shown(copy, "first").get("state") == COMPLETE_STATE
             if is_complete or played.sessions[1].outcome == "accepted":

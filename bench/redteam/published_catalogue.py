@@ -75,6 +75,10 @@ PACKAGES = [
     rust("shlex", "comex/rust-shlex"),
     javascript("reusify", "tape test.js", "mcollina/reusify", "npm"),
     javascript("process-warning", "node --test", "fastify/process-warning", "npm"),
+    go("go-humanize", "dustin/go-humanize"),
+    go("xstrings", "huandu/xstrings"),
+    go("golang-lru", "hashicorp/golang-lru"),
+    go("httprouter", "julienschmidt/httprouter"),
     # Criterion and its packages take longer to build than any suite takes to run.
     rust("httparse", "seanmonstar/httparse"),
     python("tabulate"),

@@ -142,6 +142,7 @@ class ChangePlayer:
             elif package.language == "go":
                 path = [self._go_tools()]
                 settings |= GO_SETTINGS | {"GOFLAGS": "-mod=mod"}
+                self._share_go_cache(home)
             else:
                 path = []
                 settings |= {"CARGO_NET_OFFLINE": "true", "CARGO_PROFILE_DEV_DEBUG": "0",
@@ -243,6 +244,15 @@ class ChangePlayer:
     def _go_tools(self) -> Path:
         return Registry(self._downloads(), self.cache, None).go_toolchain()
 
+    def _share_go_cache(self, home: Path) -> None:
+        """Gives a new home the built standard library of another one. Rooms read the cache there."""
+        own = home / ".cache" / "go-build"
+        others = sorted(home.parent.glob("*/.cache/go-build"))
+        if not own.exists() and others:
+            own.parent.mkdir(parents=True, exist_ok=True)
+            # Links are enough: the cache names files by their content.
+            self._downloads().run(["cp", "-al", str(others[0]), str(own)], self.cache)
+
     def _downloads(self) -> Machine:
         return Machine(Path.home(), self.cache / "state")
 
@@ -284,8 +294,8 @@ def judge(shown: dict, ran: Ran, played: PlayedChange) -> None:
         played.outcome = "accepted"
     elif any(receipt["status"] != "passed" for receipt in receipts):
         played.outcome = "red"
-    if is_complete == (played.outcome in ("blocked", "asked")):
-        played.outcome, played.reason = "error", f"the outcome does not fit: {ran.evidence()}"
+    if is_complete and played.outcome != "accepted":
+        played.outcome, played.reason = "error", "complete in spite of its findings"
     if played.outcome in ("red", "error"):
         played.reason = f"{played.reason}\n{ran.evidence()}"
     if played.outcome == "accepted" and not played.checks:

@@ -27,7 +27,7 @@ NO_SOURCES = re.compile(
     r"|\.(test|spec|config)\.[a-z]+$|\.d\.ts$", re.IGNORECASE)
 SECONDS = 60
 REGISTRIES = {
-    "pypi": "https://pypi.org/simple/{name}/",
+    "pypi": "https://pypi.org/pypi/{name}/json",
     "npm": "https://registry.npmjs.org/{name}",
     "crates": "https://index.crates.io/{path}",
 }
@@ -118,8 +118,7 @@ class Versions:
         prefix = {1: "1", 2: "2", 3: f"3/{name[:1]}"}.get(len(name), f"{name[:2]}/{name[2:4]}")
         url = REGISTRIES[package.registry].format(name=name, path=f"{prefix}/{name}")
         request = urllib.request.Request(url, headers={
-            "Accept": "application/vnd.pypi.simple.v1+json, application/json;q=0.9, */*;q=0.1",
-            "User-Agent": "hookloop-redteam"})
+            "Accept": "application/json, */*;q=0.1", "User-Agent": "hookloop-redteam"})
         try:
             with urllib.request.urlopen(request, timeout=SECONDS) as answer:
                 text = answer.read().decode()
@@ -128,6 +127,9 @@ class Versions:
         if package.registry == "crates":
             lines = [json.loads(line) for line in text.splitlines()]
             return [line["vers"] for line in lines if not line["yanked"]]
+        if package.registry == "pypi":
+            return [name for name, files in json.loads(text)["releases"].items()
+                    if any(file["packagetype"] == "sdist" for file in files if not file["yanked"])]
         return list(json.loads(text)["versions"])
 
 

@@ -23,6 +23,9 @@ BLOCKING = ("gone", "unchanged_red", "test_literal", "runner_mention")
 ASKING = ("expectation_changed", "surroundings_changed", "unread_source")
 # A suite that takes longer is not played.
 SUITE_SECONDS = 120
+# Lines of an output that give the reason of a red suite.
+TELLING = re.compile(
+    r"^E  |^error|Error:|cannot find|--- FAIL|not ok|^FAILED|no required module|panicked")
 GATE = "tests"
 CONFIGURATION = f"""\
 version: 1
@@ -245,7 +248,7 @@ class ChangePlayer:
         return Registry(self._downloads(), self.cache, None).go_toolchain()
 
     def _share_go_cache(self, home: Path) -> None:
-        """Gives a new home the built standard library of another one. Rooms read the cache there."""
+        """Gives a new home the built standard library of another one. Rooms read it there."""
         own = home / ".cache" / "go-build"
         others = sorted(home.parent.glob("*/.cache/go-build"))
         if not own.exists() and others:
@@ -318,8 +321,7 @@ def grouped(findings: list[dict]) -> list[dict]:
 def why_red(ran: Ran) -> str:
     """Returns the line of an output that says most about a red suite."""
     lines = [line.strip() for line in (ran.stdout + ran.stderr).splitlines() if line.strip()]
-    telling = [line for line in lines if re.search(
-        r"^E  |^error|Error:|cannot find|--- FAIL|not ok|^FAILED|no required module|panicked", line)]
+    telling = [line for line in lines if TELLING.search(line)]
     return (telling or lines or [f"exit code {ran.code}"])[0][:200]
 
 

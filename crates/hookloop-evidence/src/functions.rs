@@ -4,6 +4,7 @@ use similar::{Algorithm, DiffOp, capture_diff_slices};
 
 use crate::error::EvidenceError;
 use crate::language::SourceLanguage;
+use crate::source_test::lines_between;
 use crate::suspicion::SourceParts;
 use crate::syntax::{NodeRef, SyntaxTree};
 
@@ -16,9 +17,13 @@ pub struct SourceFunction {
     /// The classes and modules around it, outermost first.
     pub scope: Vec<String>,
     pub name: String,
-    /// Its lines, counted from 1.
+    /// Its lines with decorators, counted from 1.
     pub first_line: usize,
     pub last_line: usize,
+    /// The line on which the function itself begins, behind its decorators.
+    pub own_line: usize,
+    /// Its lines, without common indentation: the same if it only moved.
+    pub text: String,
 }
 
 /// Returns the functions of the work that hold a changed line, in source order.
@@ -31,33 +36,36 @@ pub fn changed_functions(
 ) -> Result<Vec<SourceFunction>, EvidenceError> {
     let functions = functions_in(language, work)?;
     let changed = changed_lines(base.unwrap_or_default(), work);
-    let is_changed = |function: &SourceFunction| {
-        let after = changed.partition_point(|line| *line < function.first_line);
-        changed.get(after).is_some_and(|line| *line <= function.last_line)
+    let touches = |function: &SourceFunction| {
+        changed.iter().any(|(first, last)| {
+            let is_gap = first > last;
+            let (first, last) = if is_gap { (last, first) } else { (first, last) };
+            match is_gap {
+                true => function.first_line <= *first && *last <= function.last_line,
+                false => *first <= function.last_line && function.first_line <= *last,
+            }
+        })
     };
-    Ok(functions.into_iter().filter(is_changed).collect())
+    Ok(functions.into_iter().filter(touches).collect())
 }
 
-/// Returns the changed lines of the work in ascending order, and the lines around deleted ones.
-fn changed_lines(base: &str, work: &str) -> Vec<usize> {
+/// Returns the ranges of changed lines of the work. For deleted lines, the first line of the range is the one after
+/// their place, and the last line the one before.
+fn changed_lines(base: &str, work: &str) -> Vec<(usize, usize)> {
     let (base, work): (Vec<&str>, Vec<&str>) = (base.lines().collect(), work.lines().collect());
-    let mut changed = Vec::new();
-    for op in capture_diff_slices(Algorithm::Myers, &base, &work) {
-        match op {
-            DiffOp::Equal { .. } => {}
-            DiffOp::Delete { new_index, .. } => changed.extend([new_index, new_index + 1]),
-            DiffOp::Insert { new_index, new_len, .. }
-            | DiffOp::Replace { new_index, new_len, .. } => {
-                changed.extend(new_index + 1..=new_index + new_len);
-            }
+    let ops = capture_diff_slices(Algorithm::Myers, &base, &work).into_iter();
+    let changed = ops.filter_map(|op| match op {
+        DiffOp::Equal { .. } => None,
+        DiffOp::Delete { new_index, .. } => Some((new_index + 1, new_index)),
+        DiffOp::Insert { new_index, new_len, .. } | DiffOp::Replace { new_index, new_len, .. } => {
+            Some((new_index + 1, new_index + new_len))
         }
-    }
-    changed.sort_unstable();
-    changed
+    });
+    changed.collect()
 }
 
 /// Returns the outermost functions of a source, without those of its tests.
-fn functions_in(
+pub fn functions_in(
     language: SourceLanguage,
     source: &str,
 ) -> Result<Vec<SourceFunction>, EvidenceError> {
@@ -79,6 +87,8 @@ fn functions_in(
             name: name_of(node).unwrap_or_default().to_owned(),
             first_line: start.line(),
             last_line: node.line() + node.text().matches('\n').count(),
+            own_line: node.line(),
+            text: lines_between(start, node),
         });
     }
     Ok(found)

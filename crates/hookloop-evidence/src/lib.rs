@@ -30,7 +30,7 @@ mod tokens;
 
 pub use assertions::TestAssertion;
 pub use error::EvidenceError;
-pub use functions::{SourceFunction, changed_functions};
+pub use functions::{SourceFunction, changed_functions, functions_in};
 pub use grafts::{graft_tests, test_modules};
 pub use language::SourceLanguage;
 pub use manifests::{MANIFEST_BYTES_MAX, graft_manifest};

@@ -14,23 +14,30 @@ use crate::result_files::text_below;
 
 const OUTCOMES: &str = "mutants.out/outcomes.json";
 const ALL: &str = "mutants.out/mutants.json";
+/// The settings of the engine, from the top of a workspace.
+const SETTINGS: &str = ".cargo/mutants.toml";
 /// Maximum lines of functions that are named to the engine.
 const LINES_MAX: usize = 20_000;
-/// Runs the engine on a sample of at most `$MOST` mutants, spread over all of them.
-const SCRIPT: &str = "count=$(cargo mutants --list \"$@\" | wc -l) || exit 70; \
-                      shards=$(( (count + MOST - 1) / MOST )); [ \"$shards\" -ge 1 ] || shards=1; \
-                      exec cargo mutants --in-place --colors never --no-times --sharding round-robin \
-                      --shard \"0/$shards\" \"$@\"";
+/// Runs the engine on a sample of at most `$1` mutants, spread over all of them.
+const SCRIPT: &str = "most=$1; shift; list=$(cargo mutants --list \"$@\") || exit 70; \
+                      count=$(printf '%s\\n' \"$list\" | wc -l); shards=$(( (count + most - 1) / most )); \
+                      exec cargo mutants --in-place --colors never --no-times --cap-lints=true \
+                      --sharding round-robin --shard \"0/$shards\" \"$@\"";
 /// Options of `cargo test` that decide which code is built.
 const FEATURES: [&str; 2] = ["--all-features", "--no-default-features"];
 const NEXTEST: &str = "nextest";
-/// The exit code for no mutants, or only killed ones.
-const ALL_CAUGHT: i32 = 0;
+/// The exit codes of a run with results: no mutant or only killed ones, survivors, timeouts.
+const WITH_RESULTS: [i32; 3] = [0, 2, 3];
 
 pub(crate) fn plan(request: &EngineRequest<'_>) -> Result<EnginePlan, String> {
-    let words = words_of(request);
-    let mut argv: Vec<String> =
-        ["sh", "-c", SCRIPT, "cargo-mutants"].map(str::to_owned).into_iter().collect();
+    let words = words_of(request)?;
+    if (request.file)(SETTINGS) != (request.base_file)(SETTINGS) {
+        return Err(format!("the work changes {SETTINGS}"));
+    }
+    let results = format!(".hookloop-mutants-{}", request.token);
+    let most = request.most.to_string();
+    let argv = ["sh", "-c", SCRIPT, "cargo-mutants", &most, "--workspace", "--output", &results];
+    let mut argv: Vec<String> = argv.map(str::to_owned).to_vec();
     let has = |name: &str| words.words.iter().any(|word| word == name);
     if has(NEXTEST) {
         argv.push("--test-tool=nextest".to_owned());
@@ -40,10 +47,14 @@ pub(crate) fn plan(request: &EngineRequest<'_>) -> Result<EnginePlan, String> {
     }
     argv.extend(FEATURES.iter().filter(|name| has(name)).map(|name| (*name).to_owned()));
     argv.extend(words.words.iter().filter(|word| word.starts_with("--features=")).cloned());
+    let pairs = words.words.windows(2);
+    let pairs = pairs.filter(|pair| ["--features", "-F"].contains(&pair[0].as_str()));
+    argv.extend(pairs.map(|pair| format!("--features={}", pair[1])));
     let mut lines = 0;
     for target in request.targets {
         argv.push("--file".to_owned());
-        argv.push(target.path.clone());
+        // The engine names files from the top of the workspace.
+        argv.push(format!("**/{}", as_glob(&target.path)));
         let of_file: Vec<String> = target
             .functions
             .iter()
@@ -58,10 +69,14 @@ pub(crate) fn plan(request: &EngineRequest<'_>) -> Result<EnginePlan, String> {
     if lines > LINES_MAX {
         return Err(format!("the changed functions have more than {LINES_MAX} lines"));
     }
-    let mut env = words.env;
-    env.push(("MOST".to_owned(), request.most.to_string()));
-    let engine = MutationEngine::CargoMutants;
-    Ok(EnginePlan { engine, argv, env, files: Vec::new(), names: Vec::new() })
+    let (engine, env) = (MutationEngine::CargoMutants, words.env);
+    Ok(EnginePlan { engine, argv, env, files: Vec::new(), names: Vec::new(), results })
+}
+
+/// Returns a path as a pattern of files.
+fn as_glob(path: &str) -> String {
+    let is_special = |c: char| "*?[]{}\\!".contains(c);
+    path.chars().map(|c| if is_special(c) { format!("[{c}]") } else { c.to_string() }).collect()
 }
 
 /// Returns a path as a regular expression.
@@ -87,43 +102,40 @@ struct Outcome {
     summary: String,
 }
 
-pub(crate) fn read(directory: &Path, end: EngineEnd) -> Result<Vec<TestedMutant>, String> {
-    let outcomes = text_below(directory, OUTCOMES);
+pub(crate) fn read(
+    plan: &EnginePlan,
+    directory: &Path,
+    end: EngineEnd,
+) -> Result<Vec<TestedMutant>, String> {
+    let has_results = match end {
+        EngineEnd::Exited(code) => WITH_RESULTS.contains(&code),
+        EngineEnd::OutOfBudget => true,
+        EngineEnd::Killed => false,
+    };
+    let failed = || failure(MutationEngine::CargoMutants, end);
+    let all = text_below(directory, &format!("{}/{ALL}", plan.results));
+    let all = all.and_then(|all| serde_json::from_str::<Vec<Value>>(&all).ok());
+    let outcomes = text_below(directory, &format!("{}/{OUTCOMES}", plan.results));
     let outcomes = outcomes.and_then(|text| serde_json::from_str::<Outcomes>(&text).ok());
     let Some(Outcomes { outcomes }) = outcomes else {
-        return match end {
-            // Without mutants the engine writes no outcomes.
-            EngineEnd::Exited(ALL_CAUGHT)
-                if text_below(directory, ALL).is_none_or(|all| all.trim() == "[]") =>
-            {
-                Ok(Vec::new())
-            }
-            _ => Err(failure(MutationEngine::CargoMutants, end)),
-        };
+        // Without mutants the engine writes no outcomes.
+        let is_empty = all.is_some_and(|all| all.is_empty()) && has_results;
+        return if is_empty { Ok(Vec::new()) } else { Err(failed()) };
     };
     let is_baseline = |outcome: &&Outcome| outcome.scenario.as_str() == Some("Baseline");
     let baseline = outcomes.iter().find(is_baseline);
     if baseline.is_some_and(|baseline| baseline.summary != "Success") {
         return Err("the tests fail without a mutant, as cargo-mutants runs them".to_owned());
     }
+    if !has_results {
+        return Err(failed());
+    }
     let mut found: Vec<TestedMutant> =
         outcomes.iter().take(MUTANTS_MAX).filter_map(tested).collect();
-    let all =
-        text_below(directory, ALL).and_then(|all| serde_json::from_str::<Vec<Value>>(&all).ok());
-    let left = all.unwrap_or_default();
-    let known = found.len();
-    found.extend(
-        left.iter()
-            .skip(known)
-            .take(MUTANTS_MAX)
-            .filter_map(|mutant| mutant_of(mutant, MutantOutcome::NotRun)),
-    );
-    match (end, known) {
-        (EngineEnd::Exited(code), 0) if code != ALL_CAUGHT => {
-            Err(failure(MutationEngine::CargoMutants, end))
-        }
-        _ => Ok(found),
-    }
+    let left = all.unwrap_or_default().into_iter().skip(found.len()).take(MUTANTS_MAX);
+    let left: Vec<Value> = left.collect();
+    found.extend(left.iter().filter_map(|mutant| mutant_of(mutant, MutantOutcome::NotRun)));
+    Ok(found)
 }
 
 fn tested(outcome: &Outcome) -> Option<TestedMutant> {

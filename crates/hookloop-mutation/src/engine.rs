@@ -4,6 +4,7 @@ use hookloop_core::hook::CommandText;
 use hookloop_evidence::{SourceFunction, SourceLanguage};
 
 use crate::command_words::CommandWords;
+use crate::mutant::TestedMutant;
 
 /// A mutation engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +38,10 @@ pub struct EngineRequest<'r> {
     pub entries: &'r [String],
     /// Returns the text of a file of the work, from the working directory of the gate.
     pub file: &'r dyn Fn(&str) -> Option<String>,
+    /// Returns the text of the same file before the work.
+    pub base_file: &'r dyn Fn(&str) -> Option<String>,
+    /// A word that nobody knew before. Files with it in their names are not those of the work.
+    pub token: &'r str,
 }
 
 /// The call of an engine in the working directory of the gate.
@@ -49,14 +54,18 @@ pub struct EnginePlan {
     pub files: Vec<(String, String)>,
     /// The names of the mutants that are tested; empty if the engine chooses them.
     pub(crate) names: Vec<String>,
+    /// The file or directory with the results.
+    pub(crate) results: String,
 }
 
 /// The end of an engine's run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EngineEnd {
     Exited(i32),
-    /// The budget ended before, or the engine was killed.
-    Interrupted,
+    /// The budget ended before. The results so far count.
+    OutOfBudget,
+    /// Something else ended the engine.
+    Killed,
 }
 
 impl MutationEngine {
@@ -88,11 +97,35 @@ pub(crate) fn failure(engine: MutationEngine, end: EngineEnd) -> String {
     let name = engine.name();
     match end {
         EngineEnd::Exited(code) => format!("{name} ended with exit code {code} and left no result"),
-        EngineEnd::Interrupted => format!("{name} had no result when it was ended"),
+        EngineEnd::OutOfBudget => format!("{name} had no result when its budget ended"),
+        EngineEnd::Killed => format!("{name} was killed"),
     }
 }
 
-/// Returns the words before the runner, with its variables, if the command is one plain command.
-pub(crate) fn words_of(request: &EngineRequest<'_>) -> CommandWords {
-    CommandWords::of(request.command).unwrap_or_default()
+/// Returns the words of the command. The error is for a person.
+pub(crate) fn words_of(request: &EngineRequest<'_>) -> Result<CommandWords, String> {
+    let unclear = "`strength` needs a gate whose `command` is one plain command, without quotes, `cd` and `&&`";
+    CommandWords::of(request.command).ok_or_else(|| unclear.to_owned())
+}
+
+/// Returns the mutants of the changed functions, with the paths of their files.
+///
+/// An engine can name a file from another directory, and tests of the work can write results of their own.
+pub(crate) fn of_targets(
+    targets: &[MutationTarget],
+    mutants: Vec<TestedMutant>,
+) -> Vec<TestedMutant> {
+    let of_target = |mut mutant: TestedMutant| {
+        let is_its_own = |target: &&MutationTarget| {
+            let rest = mutant.path.strip_suffix(&target.path);
+            rest.is_some_and(|rest| rest.is_empty() || rest.ends_with('/'))
+                && target.functions.iter().any(|function| {
+                    (function.first_line as u64..=function.last_line as u64).contains(&mutant.line)
+                })
+        };
+        let own = targets.iter().filter(is_its_own).max_by_key(|target| target.path.len())?;
+        mutant.path.clone_from(&own.path);
+        Some(mutant)
+    };
+    mutants.into_iter().filter_map(of_target).collect()
 }

@@ -6,9 +6,24 @@ use hookloop_core::hook::CommandText;
 use hookloop_evidence::SourceLanguage;
 
 use crate::command_words::file_name;
-use crate::engine::{EngineEnd, EnginePlan, EngineRequest, MutationEngine, MutationTarget};
+use crate::engine::{
+    EngineEnd, EnginePlan, EngineRequest, MutationEngine, MutationTarget, of_targets,
+};
 use crate::mutant::TestedMutant;
 use crate::{cargo_mutants, mutmut, stryker};
+
+/// Words by which code can hide from engines, or find out that one runs.
+const ENGINE_WORDS: [&str; 9] = [
+    "pragma: no mutate",
+    "Stryker disable",
+    "mutants::skip",
+    "mutants_skip",
+    "MUTANT_UNDER_TEST",
+    "__mutmut",
+    "__stryker",
+    "stryMutAct",
+    "changed by cargo-mutants",
+];
 
 /// Returns the engine for the tests of a gate. `languages` are those of the changed functions.
 ///
@@ -65,11 +80,17 @@ pub fn result_of(
     plan: &EnginePlan,
     targets: &[MutationTarget],
     directory: &Path,
-    end: EngineEnd,
+    (end, output): (EngineEnd, &str),
 ) -> Result<Vec<TestedMutant>, String> {
-    match plan.engine {
-        MutationEngine::Mutmut => mutmut::read(plan, targets, directory, end),
-        MutationEngine::CargoMutants => cargo_mutants::read(directory, end),
-        MutationEngine::Stryker => stryker::read(targets, directory, end),
-    }
+    let mutants = match plan.engine {
+        MutationEngine::Mutmut => mutmut::read(plan, targets, directory, (end, output))?,
+        MutationEngine::CargoMutants => cargo_mutants::read(plan, directory, end)?,
+        MutationEngine::Stryker => stryker::read(plan, directory, end)?,
+    };
+    Ok(of_targets(targets, mutants))
+}
+
+/// Returns a word of a text by which code can hide from engines, or find out that one runs.
+pub fn engine_words(text: &str) -> impl Iterator<Item = &'static str> {
+    ENGINE_WORDS.into_iter().filter(|word| text.contains(word))
 }

@@ -25,6 +25,6 @@ mod result_files;
 mod stryker;
 
 pub use engine::{EngineEnd, EnginePlan, EngineRequest, MutationEngine, MutationTarget};
-pub use engine_call::{engine_for, plan_for, result_of};
+pub use engine_call::{engine_for, engine_words, plan_for, result_of};
 pub use mutant::{MutantOutcome, TestedMutant, reported};
 pub use report::stryker_report;

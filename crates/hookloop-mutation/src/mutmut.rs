@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 
+use hookloop_core::digest::sha256_hex;
 use hookloop_evidence::SourceFunction;
 use serde::Deserialize;
 
@@ -23,23 +24,27 @@ const NOT_COPIED: [&str; 6] =
     [".git", DIRECTORY, "node_modules", "pyproject.toml", "setup.cfg", ".venv"];
 /// The start of the sources in a project with a `src` directory.
 const SRC: &str = "src/";
-/// The end of a run whose names match no mutant.
-const NOTHING: i32 = 1;
+/// The end of a run whose names match no mutant, and its words.
+const NOTHING: (i32, &str) = (1, "nothing matches");
+/// Removes results of earlier runs and of the work, and starts the engine.
+const SCRIPT: &str = "rm -rf mutants && exec \"$@\"";
 
 pub(crate) fn plan(request: &EngineRequest<'_>) -> Result<EnginePlan, String> {
-    let names = names(request.targets, request.most);
-    let words = words_of(request);
-    let mut argv = program(&words);
+    let names = names(request);
+    let words = words_of(request)?;
+    let mut argv = ["sh", "-c", SCRIPT, "mutmut"].map(str::to_owned).to_vec();
+    argv.extend(program(&words));
     argv.extend(["run", "--max-children"].map(str::to_owned));
     argv.push(request.jobs.to_string());
     argv.extend(names.iter().cloned());
-    let files = configuration(request, &words);
+    let files = configuration(request, &words)?;
     let mut env = words.env;
     env.extend(
         [("PYTHONDONTWRITEBYTECODE", "1"), ("TERM", "dumb")]
             .map(|(name, value)| (name.to_owned(), value.to_owned())),
     );
-    Ok(EnginePlan { engine: MutationEngine::Mutmut, argv, env, files, names })
+    let results = DIRECTORY.to_owned();
+    Ok(EnginePlan { engine: MutationEngine::Mutmut, argv, env, files, names, results })
 }
 
 /// Returns the program of mutmut beside the pytest of the command: in the same environment, by the same launcher.
@@ -57,15 +62,16 @@ fn program(command: &CommandWords) -> Vec<String> {
     argv
 }
 
-/// Returns the names of mutants, at most `most`: the first of each changed function.
-fn names(targets: &[MutationTarget], most: u32) -> Vec<String> {
-    let functions: Vec<String> = targets
+/// Returns the names of mutants, at most `most`: the first of each changed function, in an order that nobody knew
+/// before.
+fn names(request: &EngineRequest<'_>) -> Vec<String> {
+    let keys = request
+        .targets
         .iter()
-        .flat_map(|target| target.functions.iter().map(|function| key(&target.path, function)))
-        .collect::<BTreeSet<_>>()
-        .into_iter()
-        .collect();
-    let most = usize::try_from(most).unwrap_or(usize::MAX).min(MUTANTS_MAX);
+        .flat_map(|target| target.functions.iter().map(|function| key(&target.path, function)));
+    let mut functions: Vec<String> = keys.collect::<BTreeSet<_>>().into_iter().collect();
+    functions.sort_by_key(|key| sha256_hex(format!("{}{key}", request.token).as_bytes()));
+    let most = usize::try_from(request.most).unwrap_or(usize::MAX).min(MUTANTS_MAX);
     // mutmut ignores names that match nothing, as long as one matches.
     let each = most.div_ceil(functions.len().max(1));
     let numbered = (1..=each).flat_map(|number| {
@@ -85,14 +91,26 @@ fn key(path: &str, function: &SourceFunction) -> String {
     }
 }
 
-/// Returns the file with the settings of mutmut, if the project has none.
-fn configuration(request: &EngineRequest<'_>, words: &CommandWords) -> Vec<(String, String)> {
+/// Returns the files with the settings of mutmut. Settings that the project had before the work stay.
+fn configuration(
+    request: &EngineRequest<'_>,
+    words: &CommandWords,
+) -> Result<Vec<(String, String)>, String> {
     let project = (request.file)("pyproject.toml");
     let setup = (request.file)("setup.cfg");
-    let has_own = project.as_deref().is_some_and(|text| text.contains("[tool.mutmut]"))
-        || setup.as_deref().is_some_and(|text| text.contains("[mutmut]"));
-    if has_own {
-        return Vec::new();
+    let mut had = Vec::new();
+    for (file, name, work) in
+        [("pyproject.toml", "tool.mutmut", &project), ("setup.cfg", "[mutmut]", &setup)]
+    {
+        let has_settings = |text: &String| text.contains(name);
+        if let Some(base) = (request.base_file)(file).filter(has_settings) {
+            had.push((file.to_owned(), base));
+        } else if work.as_ref().is_some_and(has_settings) {
+            return Err(format!("the work adds settings of mutmut to {file}"));
+        }
+    }
+    if !had.is_empty() {
+        return Ok(had);
     }
     let first = |path: &str| path.split('/').next().unwrap_or(path).to_owned();
     let sources: BTreeSet<String> =
@@ -121,10 +139,8 @@ fn configuration(request: &EngineRequest<'_>, words: &CommandWords) -> Vec<(Stri
                 lists.map(|(name, values)| format!("{name} = [{}]\n", quoted(values))).collect();
             let settings = "use_setproctitle = false\nuse_git_change_detection = false\n\
                             timeout_multiplier = 5.0\n";
-            vec![(
-                "pyproject.toml".to_owned(),
-                format!("{text}\n\n[tool.mutmut]\n{lines}{settings}"),
-            )]
+            let text = format!("{text}\n\n[tool.mutmut]\n{lines}{settings}");
+            Ok(vec![("pyproject.toml".to_owned(), text)])
         }
         None => {
             let lines: String = lists
@@ -133,7 +149,8 @@ fn configuration(request: &EngineRequest<'_>, words: &CommandWords) -> Vec<(Stri
             let settings = "use_setproctitle = false\nuse_git_change_detection = false\n\
                             timeout_multiplier = 5.0\n";
             let before = setup.unwrap_or_default();
-            vec![("setup.cfg".to_owned(), format!("{before}\n\n[mutmut]\n{lines}{settings}"))]
+            let text = format!("{before}\n\n[mutmut]\n{lines}{settings}");
+            Ok(vec![("setup.cfg".to_owned(), text)])
         }
     }
 }
@@ -163,7 +180,7 @@ pub(crate) fn read(
     plan: &EnginePlan,
     targets: &[MutationTarget],
     directory: &Path,
-    end: EngineEnd,
+    (end, output): (EngineEnd, &str),
 ) -> Result<Vec<TestedMutant>, String> {
     let wanted: BTreeSet<&str> = plan.names.iter().map(String::as_str).collect();
     let mut found = Vec::new();
@@ -175,23 +192,21 @@ pub(crate) fn read(
         has_meta = true;
         let variants = VariantLines::read(directory, &copy);
         for (key, code) in meta.exit_code_by_key.into_iter().take(MUTANTS_MAX) {
-            if !wanted.contains(key.as_str()) {
-                continue;
-            }
+            let Some(function) = function_of(target, &key) else { continue };
+            // A mutant that was not asked for may have a result by accident.
+            let code = code.filter(|_| wanted.contains(key.as_str()));
             let outcome = outcome_of(code);
             let (line, change) = match outcome {
-                MutantOutcome::Survived => variants.change(target, &key),
-                _ => (first_line(target, &key), String::new()),
+                MutantOutcome::Survived => variants.change(function, &key),
+                _ => (function.own_line as u64, String::new()),
             };
             found.push(TestedMutant { path: target.path.clone(), line, change, outcome });
         }
     }
-    let is_tested = found.iter().any(|mutant| mutant.outcome != MutantOutcome::NotRun);
+    let (nothing, words) = NOTHING;
     match end {
-        // mutmut refuses names of which none matches.
-        EngineEnd::Exited(NOTHING) if has_meta && found.is_empty() => Ok(found),
-        EngineEnd::Exited(0) | EngineEnd::Interrupted if has_meta => Ok(found),
-        _ if is_tested => Ok(found),
+        EngineEnd::Exited(code) if code == nothing && output.contains(words) => Ok(Vec::new()),
+        EngineEnd::Exited(0) | EngineEnd::OutOfBudget if has_meta => Ok(found),
         _ => Err(failure(MutationEngine::Mutmut, end)),
     }
 }
@@ -202,21 +217,20 @@ fn outcome_of(code: Option<i64>) -> MutantOutcome {
         Some(0 | 5 | 33) => MutantOutcome::Survived,
         Some(36 | 24 | -24 | 152 | 255) => MutantOutcome::TimedOut,
         Some(34 | 37) => MutantOutcome::Unviable,
-        // The run was interrupted, or the mutant's process was.
-        None | Some(2) => MutantOutcome::NotRun,
-        // A failed test, or a crash of the interpreter.
-        Some(_) => MutantOutcome::Killed,
+        // A failed test, an error of a test, or a crash of the interpreter.
+        Some(1 | 3 | -11) => MutantOutcome::Killed,
+        // The run was interrupted, or pytest could not run.
+        _ => MutantOutcome::NotRun,
     }
 }
 
-/// Returns the first line of the function of a mutant.
-fn first_line(target: &MutationTarget, key_of_mutant: &str) -> u64 {
-    let function = target.functions.iter().find(|function| {
+/// Returns the changed function of a mutant.
+fn function_of<'t>(target: &'t MutationTarget, key_of_mutant: &str) -> Option<&'t SourceFunction> {
+    target.functions.iter().find(|function| {
         key_of_mutant
             .strip_prefix(&key(&target.path, function))
             .is_some_and(|rest| rest.starts_with("__mutmut_"))
-    });
-    function.map_or(1, |function| function.first_line as u64)
+    })
 }
 
 /// The lines of the variants of functions in a copy.
@@ -248,12 +262,12 @@ impl VariantLines {
     }
 
     /// Returns the line of the change of a mutant in the work, and the change.
-    fn change(&self, target: &MutationTarget, key_of_mutant: &str) -> (u64, String) {
-        let first = first_line(target, key_of_mutant);
+    fn change(&self, function: &SourceFunction, key_of_mutant: &str) -> (u64, String) {
+        let first = function.own_line as u64;
         let unknown = || (first, "the engine shows no change".to_owned());
         let name = key_of_mutant.rsplit('.').next().unwrap_or(key_of_mutant);
-        let Some((function, _)) = name.rsplit_once("__mutmut_") else { return unknown() };
-        let original = self.variant(&format!("{function}__mutmut_orig"));
+        let Some((original, _)) = name.rsplit_once("__mutmut_") else { return unknown() };
+        let original = self.variant(&format!("{original}__mutmut_orig"));
         let (Some(original), Some(mutant)) = (original, self.variant(name)) else {
             return unknown();
         };

@@ -9,17 +9,13 @@ use std::path::Path;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::command_words::file_name;
-use crate::engine::{
-    EngineEnd, EnginePlan, EngineRequest, MutationEngine, MutationTarget, failure, words_of,
-};
+use crate::command_words::{CommandWords, file_name};
+use crate::engine::{EngineEnd, EnginePlan, EngineRequest, MutationEngine, failure, words_of};
 use crate::mutant::{MUTANTS_MAX, MutantOutcome, TestedMutant};
 use crate::result_files::text_below;
 
-const CONFIGURATION: &str = "hookloop-stryker.json";
-const REPORTER: &str = "hookloop-stryker-reporter.mjs";
-const RESULTS: &str = "hookloop-stryker.jsonl";
-const DIRECTORY: &str = ".hookloop-stryker";
+/// The beginning of the names of the engine's files.
+const NAME: &str = ".hookloop-stryker";
 /// The runners with a plugin of Stryker.
 const RUNNERS: [&str; 3] = ["vitest", "jest", "mocha"];
 /// Writes results to the file, and ends the run after the last wanted mutant. Plans count lines from 0.
@@ -35,7 +31,7 @@ class HookloopReporter {
   }
   onMutantTested(result) {
     put({ id: result.id, status: result.status });
-    tested += 1;
+    if (['Killed', 'Survived', 'Timeout'].includes(result.status)) tested += 1;
     if (tested >= most) process.exit(0);
   }
 }
@@ -43,7 +39,10 @@ export const strykerPlugins = [{ kind: 'Reporter', name: 'hookloop', injectableC
 ";
 
 pub(crate) fn plan(request: &EngineRequest<'_>) -> Result<EnginePlan, String> {
-    let words = words_of(request);
+    let words = CommandWords::of(request.command).unwrap_or_default();
+    let named = |end: &str| format!("{NAME}-{}{end}", request.token);
+    let (configuration, reporter) = (named(".json"), named(".mjs"));
+    let (results, directory) = (named(".jsonl"), named(""));
     let line = format!("{} {}", words.words.join(" "), request.script.unwrap_or_default());
     let runner = line.split_whitespace().map(file_name).find(|word| RUNNERS.contains(word));
     let mutate: Vec<String> = request
@@ -57,7 +56,7 @@ pub(crate) fn plan(request: &EngineRequest<'_>) -> Result<EnginePlan, String> {
         .collect();
     let mut plugins: Vec<String> =
         runner.iter().map(|runner| format!("@stryker-mutator/{runner}-runner")).collect();
-    plugins.push(format!("./{REPORTER}"));
+    plugins.push(format!("./{reporter}"));
     let mut settings = json!({
         "testRunner": runner.unwrap_or("command"),
         "plugins": plugins,
@@ -65,8 +64,8 @@ pub(crate) fn plan(request: &EngineRequest<'_>) -> Result<EnginePlan, String> {
         "reporters": ["hookloop"],
         "coverageAnalysis": if runner.is_some() { "perTest" } else { "off" },
         "concurrency": request.jobs,
-        "tempDirName": DIRECTORY,
-        "ignorePatterns": [RESULTS],
+        "tempDirName": directory,
+        "ignorePatterns": [&results],
         "disableTypeChecks": false,
         "allowConsoleColors": false,
         "allowEmpty": true,
@@ -75,20 +74,19 @@ pub(crate) fn plan(request: &EngineRequest<'_>) -> Result<EnginePlan, String> {
         "thresholds": { "high": 80, "low": 60, "break": null },
     });
     if runner.is_none() {
-        if words.words.is_empty() {
-            return Err("Stryker needs a gate whose `command` is one plain command".to_owned());
-        }
+        let words = words_of(request)?;
         settings["commandRunner"] = json!({ "command": words.words.join(" ") });
     }
-    let argv = ["npx", "--no-install", "stryker", "run", CONFIGURATION].map(str::to_owned).to_vec();
+    let argv =
+        ["npx", "--no-install", "stryker", "run", &configuration].map(str::to_owned).to_vec();
     let mut env = words.env;
     env.push(("NO_COLOR".to_owned(), "1".to_owned()));
-    let reporter = REPORTER_TEXT
+    let text = REPORTER_TEXT
         .replace("MOST", &request.most.to_string())
-        .replace("FILE", &format!("'{RESULTS}'"));
-    let files =
-        vec![(CONFIGURATION.to_owned(), settings.to_string()), (REPORTER.to_owned(), reporter)];
-    Ok(EnginePlan { engine: MutationEngine::Stryker, argv, env, files, names: Vec::new() })
+        .replace("FILE", &format!("'{results}'"));
+    let files = vec![(configuration, settings.to_string()), (reporter, text)];
+    let engine = MutationEngine::Stryker;
+    Ok(EnginePlan { engine, argv, env, files, names: Vec::new(), results })
 }
 
 /// A line of the reporter.
@@ -109,11 +107,14 @@ struct PlannedMutant {
 }
 
 pub(crate) fn read(
-    targets: &[MutationTarget],
+    plan: &EnginePlan,
     directory: &Path,
     end: EngineEnd,
 ) -> Result<Vec<TestedMutant>, String> {
-    let text = text_below(directory, RESULTS);
+    if !matches!(end, EngineEnd::Exited(0) | EngineEnd::OutOfBudget) {
+        return Err(failure(MutationEngine::Stryker, end));
+    }
+    let text = text_below(directory, &plan.results);
     let mut planned: Option<BTreeMap<String, TestedMutant>> = None;
     for line in text.iter().flat_map(|text| text.lines()) {
         // The last line may be cut.
@@ -121,7 +122,7 @@ pub(crate) fn read(
         match (line, &mut planned) {
             (ReportedLine::Plan { planned: mutants }, planned @ None) => {
                 let mutants = mutants.into_iter().take(MUTANTS_MAX);
-                let mutants = mutants.map(|mutant| (mutant.id.clone(), found(targets, mutant)));
+                let mutants = mutants.map(|mutant| (mutant.id.clone(), found(mutant)));
                 *planned = Some(mutants.collect());
             }
             (ReportedLine::Result { id, status }, Some(planned)) => {
@@ -138,22 +139,15 @@ pub(crate) fn read(
     }
 }
 
-/// Returns a mutant without a result. Stryker names files by their absolute paths.
-fn found(targets: &[MutationTarget], mutant: PlannedMutant) -> TestedMutant {
-    let is_its_own = |target: &&MutationTarget| {
-        mutant
-            .file
-            .strip_suffix(&target.path)
-            .is_some_and(|rest| rest.is_empty() || rest.ends_with('/'))
-    };
-    let target = targets.iter().filter(is_its_own).max_by_key(|target| target.path.len());
-    let path = target.map_or_else(|| mutant.file.clone(), |target| target.path.clone());
+/// Returns a mutant without a result.
+fn found(mutant: PlannedMutant) -> TestedMutant {
     let change = match mutant.replacement.as_str() {
         Some("") => "the code is removed".to_owned(),
         Some(text) => format!("+ {text}"),
         None => "the engine shows no change".to_owned(),
     };
-    TestedMutant { path, line: mutant.line, change, outcome: MutantOutcome::NotRun }
+    let (path, line) = (mutant.file, mutant.line);
+    TestedMutant { path, line, change, outcome: MutantOutcome::NotRun }
 }
 
 fn outcome_of(status: &str) -> MutantOutcome {

@@ -21,7 +21,7 @@ use crate::orphans::{self, KeeperRegistration};
 use crate::output::JobOutputs;
 use crate::running_job::{JobEnd, READ_SIZE, RunningJob};
 use crate::sandbox::{ConfinementError, MOUNTS_MAX};
-use crate::timing::{KILL_GRACE, KILL_LIMIT, LEFTOVER_GRACE, TIMEOUT_MAX};
+use crate::timing::{KILL_GRACE, KILL_LIMIT, KILL_LIMIT_OF_STORM, LEFTOVER_GRACE, TIMEOUT_MAX};
 use crate::wire::{self, EndReport, JobOrder, ORDER_MAX};
 use crate::{os, program};
 
@@ -261,7 +261,7 @@ impl Keeper {
             return Ok(JobEnd::NotAccepted(running.into_job()));
         };
         let deadline = Instant::now() + order.timeout + order.grace + LEFTOVER_GRACE;
-        let deadline = deadline + 2 * KILL_LIMIT + LATE_MAX;
+        let deadline = deadline + KILL_LIMIT + KILL_LIMIT_OF_STORM + LATE_MAX;
         self.buffer.resize(READ_SIZE, 0);
         let keeper = (process.socket.as_fd(), Pid::from_child(&process.child));
         let mut end = running.run(keeper, deadline, &mut self.buffer)?;

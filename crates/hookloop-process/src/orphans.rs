@@ -13,7 +13,7 @@ use std::time::Instant;
 
 use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, waitpid};
 
-use crate::timing::{KILL_LIMIT, KILL_PAUSE};
+use crate::timing::{KILL_LIMIT, KILL_LIMIT_OF_STORM, KILL_PAUSE};
 use crate::{descendants, os};
 
 /// The keepers of this program.
@@ -59,7 +59,8 @@ impl Drop for KeeperRegistration {
 /// The keeper must not be reaped yet, so that no other session has its id.
 pub(crate) fn end(keeper: Pid, mark: Option<&OsString>) {
     let start = Instant::now();
-    while start.elapsed() < KILL_LIMIT {
+    let (mut last_change, mut count) = (start, 0);
+    while last_change.elapsed() < KILL_LIMIT && start.elapsed() < KILL_LIMIT_OF_STORM {
         // No keeper starts while this lock is held.
         let keepers = keepers();
         let orphans = if mark.is_some() { Vec::new() } else { orphans(&keepers) };
@@ -69,6 +70,9 @@ pub(crate) fn end(keeper: Pid, mark: Option<&OsString>) {
         left.extend(marked.into_iter().filter(|pid| descendants::is_alive(*pid)));
         if orphans.is_empty() && left.is_empty() {
             return;
+        }
+        if count != orphans.len() + left.len() {
+            (last_change, count) = (Instant::now(), orphans.len() + left.len());
         }
         kill(orphans, left);
         std::thread::sleep(KILL_PAUSE);

@@ -19,7 +19,7 @@ use crate::descendants::JobProcesses;
 use crate::job::{ExitReason, ResourceUsage};
 use crate::limits::ExceededLimit;
 use crate::os::{self, ProcessStat};
-use crate::timing::{KILL_LIMIT, LEFTOVER_GRACE};
+use crate::timing::{KILL_LIMIT, KILL_LIMIT_OF_STORM, LEFTOVER_GRACE};
 use crate::usage_watch::UsageWatch;
 use crate::wire::{self, EndReport, JobOrder, KeeperRequest, SURVIVORS_MAX};
 
@@ -242,6 +242,7 @@ impl<'a> SupervisedJob<'a> {
     fn end_leftovers(&mut self, spared_until: Instant, was_asked: bool) -> Vec<u32> {
         let mut pause = PAUSE_MIN;
         let mut kill_from = spared_until;
+        let mut last_end = spared_until;
         let mut empty_searches = 0;
         loop {
             let killed_before = self.killed;
@@ -258,7 +259,11 @@ impl<'a> SupervisedJob<'a> {
                 empty_searches = 0;
             }
             let now = Instant::now();
-            if now >= kill_from + KILL_LIMIT {
+            if self.killed > killed_before {
+                last_end = now;
+            }
+            let is_stuck = now >= last_end.max(kill_from) + KILL_LIMIT;
+            if is_stuck || now >= kill_from + KILL_LIMIT_OF_STORM {
                 return self.survivors();
             }
             if now >= kill_from {

@@ -102,6 +102,8 @@ pub enum FindingKind {
     UnchangedRed,
     /// The work changed a test, and the test of the base fails.
     ExpectationChanged,
+    /// A test of the base is gone and passes against the work, or fails because code around it changed.
+    TestReplaced,
     /// A new special case in the sources has the values of a test of the base.
     TestLiteral,
     /// New code in the sources can tell whether a test runner runs it.
@@ -120,6 +122,7 @@ impl FindingKind {
             FindingKind::Gone => "gone",
             FindingKind::UnchangedRed => "unchanged_red",
             FindingKind::ExpectationChanged => "expectation_changed",
+            FindingKind::TestReplaced => "test_replaced",
             FindingKind::TestLiteral => "test_literal",
             FindingKind::RunnerMention => "runner_mention",
             FindingKind::SurroundingsChanged => "surroundings_changed",
@@ -134,6 +137,7 @@ impl FindingKind {
             FindingKind::Gone => "is gone",
             FindingKind::UnchangedRed => "fails, although the work left it as it was",
             FindingKind::ExpectationChanged => "was changed, and fails as it was before",
+            FindingKind::TestReplaced => "was replaced",
             FindingKind::TestLiteral => "repeats the values of a test",
             FindingKind::RunnerMention => "can tell whether a test runs",
             FindingKind::SurroundingsChanged => "changed while the session ran",
@@ -148,6 +152,7 @@ impl FindingKind {
             FindingKind::Gone => "Gone",
             FindingKind::UnchangedRed => "Fails, although the work left the test as it was",
             FindingKind::ExpectationChanged => "Changed, and the test before the work fails",
+            FindingKind::TestReplaced => "Replaced: the test is gone, or code around it changed",
             FindingKind::TestLiteral => "Special case with the values of a test",
             FindingKind::RunnerMention => "Code that can tell whether a test runs",
             FindingKind::SurroundingsChanged => "Changed outside of the project during the session",
@@ -176,6 +181,7 @@ impl FindingKind {
         matches!(
             self,
             FindingKind::ExpectationChanged
+                | FindingKind::TestReplaced
                 | FindingKind::SurroundingsChanged
                 | FindingKind::UnreadSource
         )

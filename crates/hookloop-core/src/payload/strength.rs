@@ -5,14 +5,17 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::options::StrengthRules;
 use crate::quantity::counted_items;
 
 /// Maximum survivors in a receipt. Further survivors are counted.
 const SURVIVORS_MAX: usize = 20;
-/// Maximum bytes of the change of a survivor.
+/// Maximum characters of the change of a survivor.
 pub const CHANGE_TEXT_MAX: usize = 400;
 /// The smallest number of tested mutants from which a score counts, unless the work has fewer.
 const TESTED_MIN: u64 = 3;
+/// The part of the wanted mutants that has to be tested: one of this many.
+const TESTED_PART: u64 = 4;
 
 /// The strength of the tests of a gate, measured by a mutation engine on the functions that the work changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -98,9 +101,10 @@ impl MutantCounts {
         u8::try_from((noticed * 100).checked_div(self.tested())?).ok()
     }
 
-    /// Whether enough mutants were tested for a score.
-    fn are_enough(self) -> bool {
-        self.tested() >= TESTED_MIN.min(self.tested() + self.not_run).max(1)
+    /// Whether enough mutants were tested for a score, if `most` are wanted.
+    fn are_enough(self, most: u32) -> bool {
+        let wanted = TESTED_MIN.max(u64::from(most) / TESTED_PART);
+        self.tested() >= wanted.min(self.tested() + self.not_run).max(1)
     }
 }
 
@@ -127,13 +131,17 @@ impl TestStrength {
     /// Returns the result of these mutants. The survivors are cut to the limit of a receipt.
     pub fn measured(
         engine: &str,
-        at_least: u8,
+        rules: StrengthRules,
         (counts, mut survivors): (MutantCounts, Vec<SurvivingMutant>),
     ) -> TestStrength {
         survivors.truncate(SURVIVORS_MAX);
-        let (status, reason) = if counts.tested() + counts.not_run == 0 {
+        let at_least = rules.at_least;
+        let (status, reason) = if counts.tested() + counts.not_run + counts.unviable == 0 {
             (StrengthStatus::NothingToMutate, None)
-        } else if counts.are_enough() {
+        } else if counts.tested() + counts.not_run == 0 {
+            let unviable = counts.unviable;
+            (StrengthStatus::EngineFailed, Some(format!("none of {unviable} mutants builds")))
+        } else if counts.are_enough(rules.most) {
             (StrengthStatus::Measured, None)
         } else {
             let all = counts.tested() + counts.not_run;
@@ -196,14 +204,15 @@ mod tests {
 
     #[track_caller]
     fn check(counts: MutantCounts, status: StrengthStatus, score: Option<u8>, is_enough: bool) {
-        let found = TestStrength::measured("mutmut", 80, (counts, Vec::new()));
+        let found =
+            TestStrength::measured("mutmut", StrengthRules::default(), (counts, Vec::new()));
         assert_eq!((found.status, found.score), (status, score));
         assert_eq!(found.is_enough(), is_enough);
     }
 
     #[test]
     fn a_score_is_the_noticed_share_of_the_tested_mutants() {
-        check(counts(8, 2, 30), StrengthStatus::Measured, Some(80), true);
+        check(counts(8, 2, 29), StrengthStatus::Measured, Some(80), true);
         check(counts(79, 21, 0), StrengthStatus::Measured, Some(79), false);
         let timed_out = MutantCounts { timed_out: 1, unviable: 7, ..counts(0, 2, 0) };
         check(timed_out, StrengthStatus::Measured, Some(33), false);
@@ -215,6 +224,14 @@ mod tests {
     fn too_few_tested_mutants_are_no_result() {
         check(counts(2, 0, 30), StrengthStatus::OutOfBudget, None, false);
         check(counts(0, 0, 1), StrengthStatus::OutOfBudget, None, false);
-        check(counts(3, 0, 30), StrengthStatus::Measured, Some(100), true);
+        check(counts(9, 0, 30), StrengthStatus::OutOfBudget, None, false);
+        check(counts(10, 0, 30), StrengthStatus::Measured, Some(100), true);
+        check(counts(2, 0, 0), StrengthStatus::Measured, Some(100), true);
+    }
+
+    #[test]
+    fn mutants_of_which_none_builds_are_no_result() {
+        let unviable = MutantCounts { unviable: 4, ..MutantCounts::default() };
+        check(unviable, StrengthStatus::EngineFailed, None, false);
     }
 }

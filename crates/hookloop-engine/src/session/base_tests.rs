@@ -252,7 +252,7 @@ impl<W: SessionWorld> SessionDriver<'_, W> {
                 let runs = self.run_hooks(hooks, &Point::Stop);
                 self.is_base_run = false;
                 let last = hooks.last().map(|hook| &hook.name);
-                let run = runs?.into_iter().find(|run| Some(&run.hook) == last);
+                let run = runs?.into_iter().rev().find(|run| Some(&run.hook) == last);
                 run.ok_or_else(|| "the gate did not run".to_owned())
             }
         };

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::time::SystemTime;
 
-use hookloop_core::hook::HookRegistry;
+use hookloop_core::hook::{Hook, HookRegistry};
 use hookloop_core::options::BaseTestRules;
 use hookloop_core::session::Session;
 use hookloop_core::session::facts::{ExpectationVerdict, TestFinding};
@@ -77,16 +77,16 @@ impl<O: SessionObserver> LiveWorld<'_, O> {
     /// Records the files at the start of the session, if one of its hooks needs the changes.
     pub(crate) fn remember_base_for(&mut self, hooks: &HookRegistry) {
         remember_copies(self.runner.root(), &self.directory, hooks.list());
-        if hooks.list().iter().any(hookloop_hooks::hook_context::needs_changes) {
-            self.base_tree();
-        }
-        if hooks.list().iter().any(|hook| hook.options.base_tests.is_some()) {
+        let is_measured =
+            |hook: &Hook| hook.options.base_tests.is_some() || hook.options.strength.is_some();
+        if hooks.list().iter().any(is_measured) {
             // Before the first turn. Without it, a claim needs a person.
             known(self.test_base(), "the tests at the start of the work are unknown");
             known(self.surroundings_since(), "the start of the work is unknown");
             known(self.tree_before_work(), "the files at the start of the work are unknown");
-        } else if hooks.list().iter().any(|hook| hook.options.strength.is_some()) {
-            known(self.tree_before_work(), "the files at the start of the work are unknown");
+        }
+        if hooks.list().iter().any(hookloop_hooks::hook_context::needs_changes) {
+            self.base_tree();
         }
     }
 

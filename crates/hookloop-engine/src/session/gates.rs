@@ -292,11 +292,14 @@ impl<W: SessionWorld> SessionDriver<'_, W> {
         self.note_receipts(&rules, &Point::Validation, &proof);
         let all: Vec<Hook> = gates.into_iter().chain(rules).collect();
         self.note_executed(&proof.runs);
-        let has_base_tests = !proof.base_tests.is_empty() || !proof.strength.is_empty();
+        let has_base_tests = !proof.base_tests.is_empty();
+        let is_measured = !proof.strength.is_empty();
         let judged = self.judge(&all, proof, &able);
         let has_passed = judged.verdict == JointVerdict::Pass;
         if has_passed && has_base_tests {
             self.world.note_proven_tests();
+        } else if has_passed && is_measured {
+            self.world.note_measured_work();
         }
         self.journal.note(EventBody::GatesEvaluated(judged));
         // Submitted work is compared with its base at the submission.

@@ -27,6 +27,8 @@ use crate::error::EngineError;
 const NAMED_MAX: usize = 5;
 /// Maximum bytes of the output of an engine in the reason of its failure.
 const OUTPUT_MAX: usize = 600;
+const REPAIR: &str =
+    "Repair the engine or change `strength`, then `hookloop resume` measures again";
 const WRITE_TESTS: &str = "The tests pass, and they also pass after each of these changes of your code. Add or sharpen \
                            tests so that they fail for these changes. If a change makes no difference for users, \
                            remove the code that it changes, or report ESCALATE with the reason.\n";
@@ -68,7 +70,7 @@ impl<W: SessionWorld> SessionDriver<'_, W> {
         rules: StrengthRules,
         tree: &str,
     ) -> Result<TestStrength, EngineError> {
-        let key = (gate.name.clone(), tree.to_owned());
+        let key = (format!("{} {rules}", gate.name), tree.to_owned());
         if let Some(known) = self.strengths.get(&key) {
             return Ok(known.clone());
         }
@@ -104,9 +106,10 @@ impl<W: SessionWorld> SessionDriver<'_, W> {
         let mut found = None;
         let run = self.run_in_base_room(&gates, &plan.tree, |world, run| {
             found = world.room_directory(&hook).map(|directory| {
-                let mutants = result_of(&plan.engine, &plan.targets, &directory, end_of(run));
+                let end = (end_of(run), run.printed.as_str());
+                let mutants = result_of(&plan.engine, &plan.targets, &directory, end);
                 let report = mutants.as_ref().ok().and_then(|mutants| {
-                    world.keep_mutation_report(&gate.name, rules, (&plan, mutants, &directory))
+                    world.keep_mutation_report(&gate.name, rules, (&plan, mutants))
                 });
                 (mutants, report)
             });
@@ -122,7 +125,7 @@ impl<W: SessionWorld> SessionDriver<'_, W> {
             (Ok(run), Some((Ok(mutants), report))) => TestStrength {
                 duration_ms: duration_of(&run),
                 report: report.map(|path: PathBuf| path.display().to_string()),
-                ..TestStrength::measured(engine.name(), rules.at_least, reported(&mutants))
+                ..TestStrength::measured(engine.name(), rules, reported(&mutants))
             },
         };
         strength.engine.get_or_insert_with(|| engine.name().to_owned());
@@ -137,7 +140,8 @@ fn engine_hook(gate: &Hook, rules: StrengthRules, plan: &EnginePlan) -> Hook {
     let given =
         given.map(|(name, value)| EnvEntry::Set { name: name.clone(), value: value.clone() });
     Hook {
-        name: format!("{}-strength", gate.name),
+        // No name in a configuration has these characters.
+        name: format!("{} (strength)", gate.name),
         points: vec![Point::Stop],
         task_type: gate.task_type.clone(),
         // hookloop wrote the command.
@@ -166,9 +170,10 @@ fn failed(rules: StrengthRules, why: &str) -> TestStrength {
 
 fn end_of(run: &HookRun) -> EngineEnd {
     let code = run.ran.as_ref().and_then(|ran| ran.exit_code);
-    match code.filter(|_| run.outcome.status != HookStatus::TimedOut) {
-        Some(code) => EngineEnd::Exited(code),
-        None => EngineEnd::Interrupted,
+    match (run.outcome.status, code) {
+        (HookStatus::TimedOut, _) => EngineEnd::OutOfBudget,
+        (_, Some(code)) => EngineEnd::Exited(code),
+        (_, None) => EngineEnd::Killed,
     }
 }
 
@@ -190,7 +195,7 @@ fn outcome_of(strength: &TestStrength) -> Option<HookOutcome> {
         return None;
     }
     if strength.is_unknown() {
-        return Some(escalated(strength.to_string()));
+        return Some(escalated(format!("{strength}. {REPAIR}")));
     }
     let survivors = &strength.survivors;
     let places: Vec<String> =
@@ -201,6 +206,10 @@ fn outcome_of(strength: &TestStrength) -> Option<HookOutcome> {
         for line in mutant.change.lines() {
             feedback.push_str(&format!("    {line}\n"));
         }
+    }
+    let more = strength.mutants.survived.saturating_sub(survivors.len() as u64);
+    if more > 0 {
+        feedback.push_str(&format!("\n- and {more} more\n"));
     }
     Some(HookOutcome {
         verdict: HookVerdict::Block { feedback },

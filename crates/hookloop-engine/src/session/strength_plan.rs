@@ -1,6 +1,7 @@
 //! The plan of a measurement of tests, and the parts of the world that measure.
 
-use std::path::{Path, PathBuf};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use hookloop_core::hook::Hook;
 use hookloop_core::options::StrengthRules;
@@ -14,6 +15,8 @@ pub(crate) struct StrengthPlan {
     pub(crate) targets: Vec<MutationTarget>,
     /// The tree of the work with the engine's configuration.
     pub(crate) tree: String,
+    /// The texts of the files with changed functions, by path.
+    pub(crate) sources: BTreeMap<String, String>,
 }
 
 /// The parts of the world that measure the strength of tests.
@@ -38,8 +41,10 @@ pub trait StrengthWorld {
         &self,
         _gate: &str,
         _: StrengthRules,
-        _: (&StrengthPlan, &[TestedMutant], &Path),
+        _: (&StrengthPlan, &[TestedMutant]),
     ) -> Option<PathBuf> {
         None
     }
+    /// Records that gates passed on the work, whose strength was measured.
+    fn note_measured_work(&mut self) {}
 }

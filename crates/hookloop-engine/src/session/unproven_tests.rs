@@ -175,6 +175,11 @@ impl UnprovenTests {
         remove(&self.start_path())
     }
 
+    /// Forgets the start of the first session: gates passed on its work.
+    pub(crate) fn forget_first_tree(&self) -> Result<(), String> {
+        remove(&self.tree_path())
+    }
+
     /// Removes all entries: the tests are those of the base.
     fn clear(&self) -> Result<(), String> {
         remove(&self.path)

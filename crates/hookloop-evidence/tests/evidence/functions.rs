@@ -44,6 +44,17 @@ fn only_functions_with_a_changed_line_are_returned() {
 fn a_deleted_line_changes_the_function_around_it() {
     let base = PYTHON.replace("    return 1\n", "    print()\n    return 1\n");
     assert_eq!(changed(SourceLanguage::Python, Some(&base), PYTHON), ["one 3-4"]);
+    // A deleted function is no change of its neighbours.
+    let base = PYTHON.replace("class Cart", "def gone():\n    return 0\n\nclass Cart");
+    assert_eq!(changed(SourceLanguage::Python, Some(&base), PYTHON), [""; 0]);
+}
+
+#[test]
+fn a_function_has_its_own_line_behind_decorators_and_a_text_without_indentation() {
+    let functions = changed_functions(SourceLanguage::Python, None, PYTHON).unwrap();
+    let total = &functions[1];
+    assert_eq!((total.first_line, total.own_line), (7, 8));
+    assert!(total.text.starts_with("@property\ndef total(self):\n    def inner"), "{}", total.text);
 }
 
 #[test]

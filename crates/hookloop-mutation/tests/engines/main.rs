@@ -13,6 +13,8 @@ fn function(scope: &[&str], name: &str, lines: (usize, usize)) -> SourceFunction
         name: name.to_owned(),
         first_line: lines.0,
         last_line: lines.1,
+        own_line: lines.0,
+        text: String::new(),
     }
 }
 

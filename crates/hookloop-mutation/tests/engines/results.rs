@@ -42,6 +42,8 @@ fn plan(engine: MutationEngine, targets: &[MutationTarget]) -> EnginePlan {
         jobs,
         entries: &entries,
         file: &file,
+        base_file: &file,
+        token: "t0ken",
     };
     plan_for(engine, &request).unwrap()
 }
@@ -58,8 +60,9 @@ fn read(
         fs::create_dir_all(file.parent().unwrap()).unwrap();
         fs::write(file, text).unwrap();
     }
-    let targets = [target(path, vec![function(&[], "total", (11, 13))])];
-    result_of(&plan(engine, &targets), &targets, home.path(), end)
+    let lines = if path.ends_with(".py") { (11, 13) } else { (3, 6) };
+    let targets = [target(path, vec![function(&[], "total", lines)])];
+    result_of(&plan(engine, &targets), &targets, home.path(), (end, ""))
 }
 
 fn outcomes(mutants: &[TestedMutant]) -> Vec<(u64, MutantOutcome)> {
@@ -73,7 +76,7 @@ fn mutants_of_mutmut_have_the_line_and_the_text_of_their_change() {
         ("mutants/cart.py", COPY),
         ("mutants/cart.py.spans", SPANS),
     ];
-    for end in [EngineEnd::Exited(0), EngineEnd::Interrupted] {
+    for end in [EngineEnd::Exited(0), EngineEnd::OutOfBudget] {
         let mutants = read(MutationEngine::Mutmut, "cart.py", &files, end).unwrap();
         let expected = [
             (11, MutantOutcome::Killed),
@@ -81,13 +84,15 @@ fn mutants_of_mutmut_have_the_line_and_the_text_of_their_change() {
             (11, MutantOutcome::TimedOut),
             (11, MutantOutcome::NotRun),
             (11, MutantOutcome::Survived),
+            // This one was not asked for.
+            (11, MutantOutcome::NotRun),
         ];
         assert_eq!(outcomes(&mutants), expected);
         assert_eq!(mutants[1].change, "- if prices > 1:\n+ if prices >= 1:");
         let (counts, survivors) = reported(&mutants);
         assert_eq!(
             (counts.killed, counts.survived, counts.timed_out, counts.not_run),
-            (1, 2, 1, 1)
+            (1, 2, 1, 2)
         );
         assert_eq!(survivors.len(), 2);
     }
@@ -105,21 +110,26 @@ fn mutmut_without_results_has_failed() {
         let failed = read(engine, "cart.py", files, EngineEnd::Exited(1)).unwrap_err();
         assert!(failed.contains("exit code 1"), "{failed}");
     }
-    assert!(read(engine, "cart.py", none, EngineEnd::Interrupted).is_err());
+    assert!(read(engine, "cart.py", none, EngineEnd::OutOfBudget).is_err());
+    assert!(read(engine, "cart.py", &[("mutants/cart.py.meta", META)], EngineEnd::Killed).is_err());
     // No mutant of the changed functions is no failure.
-    let other = r#"{"exit_code_by_key": {"cart.x_other__mutmut_1": null}}"#;
-    let files = [("mutants/cart.py.meta", other)];
-    assert_eq!(read(engine, "cart.py", &files, EngineEnd::Exited(1)), Ok(Vec::new()));
+    let targets = [target("cart.py", vec![function(&[], "total", (11, 13))])];
+    let home = tempfile::tempdir().unwrap();
+    let end = (EngineEnd::Exited(1), "Filtered for specific mutants, but nothing matches");
+    assert_eq!(result_of(&plan(engine, &targets), &targets, home.path(), end), Ok(Vec::new()));
     let left =
-        read(engine, "cart.py", &[("mutants/cart.py.meta", &nothing_ran)], EngineEnd::Interrupted);
+        read(engine, "cart.py", &[("mutants/cart.py.meta", &nothing_ran)], EngineEnd::OutOfBudget);
     assert!(left.unwrap().iter().all(|mutant| mutant.outcome == MutantOutcome::NotRun));
 }
 
 #[test]
 fn mutants_of_cargo_mutants_are_tested_or_left() {
     let engine = MutationEngine::CargoMutants;
-    let files = [("mutants.out/outcomes.json", OUTCOMES), ("mutants.out/mutants.json", ALL)];
-    let mutants = read(engine, "src/lib.rs", &files, EngineEnd::Interrupted).unwrap();
+    let files = [
+        (".hookloop-mutants-t0ken/mutants.out/outcomes.json", OUTCOMES),
+        (".hookloop-mutants-t0ken/mutants.out/mutants.json", ALL),
+    ];
+    let mutants = read(engine, "src/lib.rs", &files, EngineEnd::OutOfBudget).unwrap();
     let expected =
         [(4, MutantOutcome::Killed), (5, MutantOutcome::Survived), (6, MutantOutcome::NotRun)];
     assert_eq!(outcomes(&mutants), expected);
@@ -130,39 +140,65 @@ fn mutants_of_cargo_mutants_are_tested_or_left() {
 fn cargo_mutants_without_results_has_failed() {
     let engine = MutationEngine::CargoMutants;
     let check = |outcomes: &str, end: EngineEnd| {
-        read(engine, "src/lib.rs", &[("mutants.out/outcomes.json", outcomes)], end)
+        read(
+            engine,
+            "src/lib.rs",
+            &[(".hookloop-mutants-t0ken/mutants.out/outcomes.json", outcomes)],
+            end,
+        )
     };
     let red = r#"{"outcomes": [{"scenario": "Baseline", "summary": "Failure"}]}"#;
     assert!(check(red, EngineEnd::Exited(4)).unwrap_err().contains("without a mutant"));
     for cut in (0..OUTCOMES.len()).step_by(7).filter(|cut| OUTCOMES.is_char_boundary(*cut)) {
-        assert!(check(&OUTCOMES[..cut], EngineEnd::Interrupted).is_err(), "{cut}");
+        assert!(check(&OUTCOMES[..cut], EngineEnd::OutOfBudget).is_err(), "{cut}");
     }
     assert!(check("{\"outcomes\": []}", EngineEnd::Exited(70)).is_err());
     let none: &[(&str, &str)] = &[];
     assert!(read(engine, "src/lib.rs", none, EngineEnd::Exited(70)).is_err());
-    assert_eq!(read(engine, "src/lib.rs", none, EngineEnd::Exited(0)), Ok(Vec::new()));
+    assert!(read(engine, "src/lib.rs", none, EngineEnd::Exited(0)).is_err());
+    assert!(check(OUTCOMES, EngineEnd::Exited(70)).is_err());
+    assert!(check(OUTCOMES, EngineEnd::Killed).is_err());
+    let empty = [(".hookloop-mutants-t0ken/mutants.out/mutants.json", "[]")];
+    assert_eq!(read(engine, "src/lib.rs", &empty, EngineEnd::Exited(0)), Ok(Vec::new()));
 }
 
 #[test]
 fn lines_of_the_stryker_reporter_are_read_up_to_a_cut() {
     let engine = MutationEngine::Stryker;
-    let files = [("hookloop-stryker.jsonl", LINES)];
-    let mutants = read(engine, "src/a.js", &files, EngineEnd::Interrupted).unwrap();
+    let files = [(".hookloop-stryker-t0ken.jsonl", LINES)];
+    let mutants = read(engine, "src/a.js", &files, EngineEnd::OutOfBudget).unwrap();
     let expected =
         [(3, MutantOutcome::Survived), (4, MutantOutcome::Killed), (5, MutantOutcome::NotRun)];
     assert_eq!(outcomes(&mutants), expected);
     assert_eq!((mutants[0].path.as_str(), mutants[0].change.as_str()), ("src/a.js", "+ x > y"));
     let none: &[(&str, &str)] = &[];
     assert!(read(engine, "src/a.js", none, EngineEnd::Exited(1)).is_err());
-    let nothing = [("hookloop-stryker.jsonl", "{\"planned\": []}\n")];
+    let nothing = [(".hookloop-stryker-t0ken.jsonl", "{\"planned\": []}\n")];
     assert_eq!(read(engine, "src/a.js", &nothing, EngineEnd::Exited(0)), Ok(Vec::new()));
+}
+
+#[test]
+fn mutants_of_other_files_and_functions_do_not_count() {
+    let engine = MutationEngine::CargoMutants;
+    let forged = OUTCOMES.replace("src/lib.rs", "/etc/passwd");
+    let elsewhere = OUTCOMES.replace("\"line\": 4", "\"line\": 400");
+    for (outcomes, count) in [(forged.as_str(), 0), (elsewhere.as_str(), 1)] {
+        let files = [(".hookloop-mutants-t0ken/mutants.out/outcomes.json", outcomes)];
+        let mutants = read(engine, "src/lib.rs", &files, EngineEnd::Exited(2)).unwrap();
+        assert_eq!(mutants.len(), count, "{mutants:?}");
+    }
+    // A member of a workspace is named from the top of the workspace.
+    let member = OUTCOMES.replace("src/lib.rs", "crates/a/src/lib.rs");
+    let files = [(".hookloop-mutants-t0ken/mutants.out/outcomes.json", member.as_str())];
+    let mutants = read(engine, "src/lib.rs", &files, EngineEnd::Exited(2)).unwrap();
+    assert!(mutants.iter().all(|mutant| mutant.path == "src/lib.rs"), "{mutants:?}");
 }
 
 #[test]
 fn a_report_has_the_schema_of_stryker() {
     let engine = MutationEngine::CargoMutants;
-    let files = [("mutants.out/outcomes.json", OUTCOMES)];
-    let mutants = read(engine, "src/lib.rs", &files, EngineEnd::Interrupted).unwrap();
+    let files = [(".hookloop-mutants-t0ken/mutants.out/outcomes.json", OUTCOMES)];
+    let mutants = read(engine, "src/lib.rs", &files, EngineEnd::OutOfBudget).unwrap();
     let targets = [target("src/lib.rs", Vec::new())];
     let report =
         stryker_report(engine, 80, (&targets, &mutants), |_: &str| Some("source".to_owned()));

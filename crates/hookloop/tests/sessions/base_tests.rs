@@ -116,7 +116,7 @@ fn a_test_that_is_gone_and_still_passes_needs_a_person() {
     let ran = claims(&project(), &[turn], &[]);
     assert_eq!((ran.code, ran.outcome()), (3, "needs_human"), "{}", ran.stderr);
     assert_eq!(ran.count("turn_ended"), 1, "{}", ran.stderr);
-    assert_eq!(found(&ran), pair("expectation_changed", "is one"), "{}", ran.stderr);
+    assert_eq!(found(&ran), pair("test_replaced", "is one"), "{}", ran.stderr);
 }
 
 #[test]
@@ -133,7 +133,7 @@ fn a_changed_table_of_cases_needs_a_person() {
     let ran = claims(&project, &[test_file(&table("-1"))], &[]);
     assert_eq!((ran.code, ran.outcome()), (3, "needs_human"), "{}", ran.stderr);
     assert_eq!(ran.count("turn_ended"), 1, "{}", ran.stderr);
-    assert_eq!(found(&ran), pair("expectation_changed", "adds"), "{}", ran.stderr);
+    assert_eq!(found(&ran), pair("test_replaced", "adds"), "{}", ran.stderr);
 }
 
 #[test]

@@ -89,6 +89,30 @@ fn a_gate_without_a_command_has_no_strength() {
 }
 
 #[test]
+fn a_marker_that_hides_code_from_engines_needs_a_person() {
+    let turn = json!({"calc.js": "// Stryker disable all\nexports.add = (a, b) => a + b;\n"});
+    let ran = claims(&node_project(), &[turn]);
+    assert_eq!((ran.code, ran.outcome()), (3, "needs_human"), "{}", ran.stderr);
+    let strength = strength(&ran);
+    assert_eq!(strength["status"], "engine_failed", "{strength}");
+    assert!(strength["reason"].as_str().unwrap().contains("Stryker disable"), "{strength}");
+}
+
+#[test]
+fn a_function_that_only_moved_is_not_measured() {
+    let source = "exports.add = (a, b) => a + b;\nconst one = () => {\n  return 1;\n};\nexports.one = one;\n";
+    let files = [("calc.js", source), ("test/calc.test.js", NODE_TESTS), ("package.json", "{}\n")];
+    let project = trusted_project(NODE_CONFIG, &files);
+    let moved = json!({
+        "calc.js": "exports.add = (a, b) => a + b;\nexports.one = require('./one.js').one;\n",
+        "one.js": "const one = () => {\n  return 1;\n};\nexports.one = one;\n",
+    });
+    let ran = claims(&project, &[moved]);
+    assert_eq!((ran.code, ran.outcome()), (0, "complete"), "{}", ran.stderr);
+    assert_eq!(strength(&ran)["status"], "nothing_to_mutate");
+}
+
+#[test]
 fn a_lower_bar_is_a_weaker_gate() {
     let project = node_project();
     project

@@ -111,7 +111,7 @@ impl<'p> TestComparison<'p> {
             let of_test: Vec<&CheckResult> = runs
                 .base
                 .iter()
-                .flat_map(|run| run.checks.iter().filter(|check| is_of(check, path, test)))
+                .flat_map(|run| run.checks.iter().filter(|check| self.is_run_of(check, test)))
                 .collect();
             let check = of_test.first().map_or_else(|| titled(test), |check| check.id.clone());
             // Such a test hides no failure: it was rewritten, split, or is no longer wanted. A person knows which.
@@ -119,7 +119,7 @@ impl<'p> TestComparison<'p> {
                 && of_test.iter().all(|check| check.outcome == CheckOutcome::Passed);
             if *counterpart == Counterpart::None && still_passes {
                 let cause = format!("{cause}, although it passes with the sources of the work");
-                let kind = FindingKind::ExpectationChanged;
+                let kind = FindingKind::TestReplaced;
                 found.push(finding(kind, check, path, cause, (Some(test), None)));
                 continue;
             }
@@ -181,6 +181,10 @@ impl<'p> TestComparison<'p> {
         own.rev().max_by_key(|(path, test, _)| closeness(check, path, test))
     }
 
+    fn is_run_of(&self, check: &CheckResult, test: &SourceTest) -> bool {
+        self.test_of(check).is_some_and(|(_, own, _)| std::ptr::eq(*own, test))
+    }
+
     fn failed(&self, plan: &EvidencePlan, check: &CheckResult, is_stable: bool) -> TestFinding {
         let own = self.test_of(check);
         let changed = |kind| move |file: &str| (kind, Some(file.to_owned()));
@@ -191,7 +195,7 @@ impl<'p> TestComparison<'p> {
                     Counterpart::Merged => (FindingKind::ExpectationChanged, None),
                     // Its helpers or its table of cases changed.
                     Counterpart::Same(other) if has_changed_helpers(plan, path) => {
-                        (FindingKind::ExpectationChanged, Some(*other))
+                        (FindingKind::TestReplaced, Some(*other))
                     }
                     Counterpart::Same(other) => (FindingKind::UnchangedRed, Some(*other)),
                     Counterpart::None => (FindingKind::Gone, None),
